@@ -1,0 +1,83 @@
+# `make` lists what there is. `make demo` and `make test` need git, make and Python 3.11 with venv.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint type fmt docs pins clean
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+UV := $(shell command -v uv)
+BIN := .venv/bin
+WORKERS ?= 2
+ARGS ?=
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: .venv/ready ## make .venv with all that demo and test need
+	@:
+
+demo: setup ## watch answers get lost, and what happens then
+	$(BIN)/ascertain demo --once $(ARGS)
+
+test: setup ## run the tests, e.g. make test ARGS="tests/core -x"
+	$(BIN)/pytest -n $(WORKERS) --session-timeout=720 $(ARGS)
+
+lint: .venv/ready-lint ## check style, formatting and import direction
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports --no-logo
+
+type: .venv/ready-lint ## check the types (mypy --strict)
+	$(BIN)/mypy
+
+fmt: .venv/ready-lint ## format, and fix what can be fixed
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+
+docs: setup ## write the generated pages again
+	$(BIN)/python docs/generate.py
+
+pins: .venv/ready-pins ## choose the newest versions again; UPGRADE= keeps what is pinned
+	$(COMPILE) --extra demo --extra postgres --group build --group test \
+	  -o requirements/dev.txt
+	$(COMPILE) --group lint -c requirements/dev.txt -o requirements/lint.txt
+
+clean: ## remove .venv and what the tools left behind
+	rm -rf .venv .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
+	  build dist
+	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- How .venv is made -------------------------------------------------------------------------
+# A stamp file says that a step is done; it is repeated when a pin or pyproject.toml changes.
+# Everything is installed with checked hashes, the project itself without any download.
+UPGRADE ?= --upgrade
+COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet $(UPGRADE) --universal --python-version 3.11 \
+  --generate-hashes --no-emit-index-url --no-annotate --custom-compile-command "make pins"
+ifdef UV
+  INSTALL = uv pip install --quiet --python $(BIN)/python
+  VENV = uv venv --quiet --clear --python $(PYTHON) .venv
+else
+  INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+  VENV = $(PYTHON) -m venv --clear .venv
+endif
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" && $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python 3.11 or newer is needed (found: $(or $(PYTHON),none)); set PYTHON=..." >&2; exit 1; }
+	@echo "Making .venv with $(PYTHON) ..."
+	@$(VENV) || { rm -rf .venv; \
+	  echo "Could not make .venv. On Debian: apt-get install python3-venv" >&2; exit 1; }
+
+.venv/ready: requirements/dev.txt pyproject.toml | .venv/bin/python
+	@echo "Installing what demo and test need ..."
+	@$(INSTALL) --require-hashes -r requirements/dev.txt
+	@$(INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/ready-lint: requirements/lint.txt .venv/ready
+	@echo "Installing the linters ..."
+	@$(INSTALL) --require-hashes -r requirements/lint.txt
+	@touch $@
+
+.venv/ready-pins: | .venv/bin/python
+	@$(INSTALL) uv
+	@touch $@

@@ -1,0 +1,114 @@
+"""Ascertain: know what happened before you try again.
+
+Records the intent before acting, keeps "outcome unknown" as a state of its own, finds out from
+the target what happened, repeats only what is proven not to have happened or what the target
+protects, and hands the rest to a named person with the evidence.
+"""
+
+from ascertain.core.contract import Contract
+from ascertain.core.errors import (
+    AccessRejected,
+    ActionInvalid,
+    ApprovalMissing,
+    ApprovalStale,
+    AscertainError,
+    Conflict,
+    ContractInvalid,
+    GaveUp,
+    InProgress,
+    InputMismatch,
+    InputRefused,
+    InputRejected,
+    InReview,
+    KeyRefused,
+    KeyWarning,
+    LeaseLost,
+    OperationNotDone,
+    OutcomeUnknown,
+    Refused,
+    SchemaMismatch,
+    SendRefused,
+    StillOpen,
+    StoreBusy,
+    StoreCorrupt,
+    StoreError,
+    StoreUnavailable,
+    TemporarilyRefused,
+    UnknownAction,
+    UnknownOperation,
+    UsageError,
+)
+from ascertain.core.model import (
+    Absent,
+    Accepted,
+    Done,
+    NotDone,
+    NotDoneKind,
+    Reason,
+    Request,
+    Several,
+    State,
+    Unknown,
+    WaitingOn,
+)
+from ascertain.core.people import Answer
+from ascertain.runtime.aio import AsyncLedger
+from ascertain.runtime.ledger import Ledger
+from ascertain.runtime.opening import open, open_async, open_store
+from ascertain.runtime.receipt import Receipt
+from ascertain.runtime.recovery import Report
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Absent",
+    "AccessRejected",
+    "Accepted",
+    "ActionInvalid",
+    "Answer",
+    "ApprovalMissing",
+    "ApprovalStale",
+    "AscertainError",
+    "AsyncLedger",
+    "Conflict",
+    "Contract",
+    "ContractInvalid",
+    "Done",
+    "GaveUp",
+    "InProgress",
+    "InReview",
+    "InputMismatch",
+    "InputRefused",
+    "InputRejected",
+    "KeyRefused",
+    "KeyWarning",
+    "LeaseLost",
+    "Ledger",
+    "NotDone",
+    "NotDoneKind",
+    "OperationNotDone",
+    "OutcomeUnknown",
+    "Reason",
+    "Receipt",
+    "Refused",
+    "Report",
+    "Request",
+    "SchemaMismatch",
+    "SendRefused",
+    "Several",
+    "State",
+    "StillOpen",
+    "StoreBusy",
+    "StoreCorrupt",
+    "StoreError",
+    "StoreUnavailable",
+    "TemporarilyRefused",
+    "Unknown",
+    "UnknownAction",
+    "UnknownOperation",
+    "UsageError",
+    "WaitingOn",
+    "open",
+    "open_async",
+    "open_store",
+]

@@ -1,0 +1,1 @@
+"""What each kind of operation guarantees: dated data with the source of each claim."""

@@ -1,0 +1,1 @@
+"""The verbs: claim → call → settle, recovery, runs, reviews. Use them through `ascertain`."""

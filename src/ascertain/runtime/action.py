@@ -1,0 +1,334 @@
+"""What an action declares: its key, its input, its contract, how it acts and looks up."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from ascertain.core import keys
+from ascertain.core.contract import NO_CONTRACT, Bounds, Contract, Terms, duration, terms
+from ascertain.core.errors import ActionInvalid, ContractInvalid, InputRefused, KeyWarning
+
+OPTIONS = frozenset({"wait", "connection"})  # names that an action's parameters may not have
+_KEY_WARNINGS = {
+    "run_id": "a run or request id",
+    "uuid": "a random UUID",
+    "clock": "a date with time of day, or the time now",
+}
+
+
+class Declaration(msgspec.Struct, frozen=True, kw_only=True):
+    """What `ledger.action(...)` was told; validated by `Definition`."""
+
+    name: str
+    key: str | Callable[..., str] | None
+    owners: dict[str, str]
+    contract: Contract = NO_CONTRACT
+    scope: str = ""
+    approval: tuple[str, ...] = ()
+    content: tuple[str, ...] = ()
+    on_changed: Literal["refuse", "reuse"] = "refuse"
+    store_input: Literal["all", "none"] | tuple[str, ...] = "all"
+    personal_key: bool = False
+    max_input: int = keys.INPUT_BYTES
+    bounds: Bounds = Bounds()
+    sends: Literal["call", "own"] | None = None
+    sends_within: int | None = None
+    single_request: bool = False
+    deterministic: bool = False
+    repeatable: bool = False
+    trust_assumed_absence: bool = False
+    reversible: bool = False
+    unseen: tuple[str, ...] = ()
+    risky: bool = False
+    title: str = ""
+    kind: Literal["action", "bulk", "step", "flow"] = "action"
+    prepare: Callable[..., Any] | None = None
+
+
+class Intent(msgspec.Struct, frozen=True, kw_only=True):
+    """One intended effect before it is recorded: key, input and fingerprint, checked."""
+
+    key: str
+    input: dict[str, Any]
+    stored: str | None  # what of the input is kept, canonical JSON
+    fingerprint: str
+    content_hash: str
+    title: str
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """A look-up function and what was assumed about it."""
+
+    function: Callable[[Any], Any]
+    control: str | None = None  # the target key of an object that is known to exist
+
+
+class Definition:
+    """An action as registered: everything that drivers need, nothing that acts."""
+
+    def __init__(self, declaration: Declaration, function: Callable[..., Any]) -> None:
+        """Validate the declaration; raises ActionInvalid naming the action and the fix."""
+        self.declared, self.function = declaration, function
+        self.name = declaration.name
+        self.is_async = inspect.iscoroutinefunction(function)
+        self.look: Look | None = None
+        self.sends_itself = False  # seen acting without call.http, against its declaration
+        self.template = keys.KeyTemplate(declaration.key) if isinstance(
+            declaration.key, str) else None  # fmt: skip
+        self.always_review = False  # an unknown outcome can only end with a person
+        self._assumptions: tuple[Any, Any] = (None, None)
+        self._warned: set[str] = set()
+        self._parameters = self._read_signature()
+        self._check()
+        self.terms = self._terms(None, None)
+
+    # --- declaration ---
+
+    def _read_signature(self) -> dict[str, inspect.Parameter]:
+        parameters = dict(inspect.signature(self.function).parameters)
+        names = list(parameters)
+        wants = {"action": ["call"], "bulk": ["call", "items"]}.get(self.declared.kind, [])
+        if names[: len(wants)] != wants:
+            raise ActionInvalid(
+                f"action {self.name}: its function must take {', '.join(wants)} first, then its"
+                f" input by name; it takes ({', '.join(names)})"
+            )
+        for name in wants:
+            del parameters[name]
+        return parameters
+
+    def _check(self) -> None:
+        declared = self.declared
+        if not declared.owners.get(""):
+            raise ActionInvalid(
+                f"action {self.name} has no owner: name the person who decides when its outcome"
+                " cannot be found out, e.g. owner='anna'"
+            )
+        if declared.key is None:
+            raise ActionInvalid(f"action {self.name} has no key: give a template or a function")
+        for name, p in self._parameters.items():
+            if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or name in OPTIONS:
+                raise ActionInvalid(
+                    f"action {self.name}: parameter {name!r} is not possible: name each input,"
+                    f" and none of {', '.join(sorted(OPTIONS))}"
+                )
+        if self.template and declared.kind != "bulk":
+            missing = [f for f in self.template.fields if f not in self._parameters]
+            if missing:
+                raise ActionInvalid(
+                    f"action {self.name}: the key template names {', '.join(missing)}, which the"
+                    f" function does not take; it takes {', '.join(self._parameters)}"
+                )
+        unknown = [c for c in declared.content if c not in self._parameters]
+        if unknown and declared.kind != "bulk":
+            raise ActionInvalid(f"action {self.name}: content names no parameter: {unknown}")
+        if set(declared.content) & set(self.template.fields if self.template else ()):
+            raise ActionInvalid(f"action {self.name}: content may change, so it cannot be key")
+
+    def _sends_through_call(self) -> bool:
+        """Tell whether the deadline of its sending is ours to enforce.
+
+        Undeclared, it is so only if the function itself uses `call.http` (or a prepared
+        request): what sends elsewhere has no deadline that we could keep (law 5).
+        """
+        if self.sends_itself:
+            return False
+        if self.declared.sends is not None:
+            return self.declared.sends == "call"
+        code = getattr(inspect.unwrap(self.function), "__code__", None)
+        return self.declared.prepare is not None or (code is not None and "http" in _names(code))
+
+    def _terms(self, lag: Any, late: Any) -> Terms:
+        declared = self.declared
+        try:
+            made = terms(
+                declared.contract,
+                lag=lag,
+                late=late,
+                bounds=declared.bounds,
+                can_look_up=self.look is not None,
+                same_bytes=declared.prepare is not None or declared.deterministic,
+                hard=self._sends_through_call() or declared.sends_within is not None,
+                single_request=declared.single_request,
+                may_repeat=declared.repeatable,
+                trust_assumed_absence=declared.trust_assumed_absence,
+                undoable=declared.reversible,
+                unseen=declared.unseen,
+                risky=declared.risky,
+                approval=declared.approval,
+                owners=declared.owners,
+                scope=declared.scope,
+            )
+        except ContractInvalid as error:
+            raise ActionInvalid(f"action {self.name}: {error}") from error
+        extra = [n for n in ("deterministic", "single_request", "reversible") if getattr(declared, n)]
+        if declared.sends_within is not None:
+            extra.append("sends_within")
+        return msgspec.structs.replace(made, assumed=(*made.assumed, *extra))
+
+    def set_look(self, look: Look, lag: Any, late: Any) -> None:
+        """Add the look-up; `lag` and `late` are assumptions, printed on the receipt."""
+        if self.look is not None:
+            raise ActionInvalid(f"action {self.name} has two look-ups")
+        self.look, self._assumptions = look, (lag, late)
+        self.terms = self._terms(lag, late)
+
+    def saw_own_sending(self) -> None:
+        """Take note that the action acted without `call.http` though nothing said so: its
+        later attempts have no deadline that we could keep."""
+        if not self.sends_itself and self.declared.sends_within is None:
+            self.sends_itself = True
+            self.terms = self._terms(*self._assumptions)
+
+    # --- input and key ---
+
+    def intent(self, given: Mapping[str, Any], now: int) -> Intent:
+        """Bind, check and fingerprint an input; nothing is recorded.
+
+        Raises InputRefused or KeyRefused. Parameters left at their default are outside the
+        fingerprint, so that a parameter added later changes nothing.
+        """
+        values = self.bind(given)
+        what = f"action {self.name}: input"
+        canonical = keys.canonical(values, what=what, limit=self.declared.max_input)
+        key = self.key(values, now)
+        reuse = self.declared.on_changed == "reuse"
+        content = {n: values[n] for n in self.declared.content if n in values}
+        rest = {n: v for n, v in values.items() if not (reuse and n in content)}
+        if self.declared.kind == "step":
+            rest = {}
+        return Intent(
+            key=key,
+            input=values,
+            stored=self._stored(values, canonical),
+            fingerprint=keys.fingerprint(rest),
+            content_hash=keys.fingerprint(content) if content else "",
+            title=self._title(values, key),
+        )
+
+    def bind(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the input without parameters left at their default; raises InputRefused."""
+        if self.declared.kind == "bulk":
+            return dict(given)
+        unknown = [n for n in given if n not in self._parameters]
+        missing = [
+            n for n, p in self._parameters.items() if p.default is p.empty and n not in given
+        ]
+        if unknown or missing:
+            raise InputRefused(
+                f"action {self.name}: "
+                + "; ".join(
+                    part
+                    for part in (
+                        f"unknown input {', '.join(unknown)}" if unknown else "",
+                        f"missing input {', '.join(missing)}" if missing else "",
+                    )
+                    if part
+                )
+                + f". It takes {', '.join(self._parameters)}"
+            )
+        return {n: v for n, v in given.items() if v != self._parameters[n].default}
+
+    def key(self, values: Mapping[str, Any], now: int) -> str:
+        """Return the checked key of an input; warns of one that changes on every retry."""
+        full = {
+            n: p.default for n, p in self._parameters.items() if p.default is not p.empty
+        } | dict(values)
+        fields: tuple[str, ...] = ()
+        if self.template is not None:
+            key, fields = self.template.render(full), self.template.fields
+        else:
+            assert callable(self.declared.key)
+            key = self.declared.key(**full)
+        found = keys.check_key(key, fields=fields, personal=self.declared.personal_key, now=now)
+        for code in found:
+            if code not in self._warned:
+                self._warned.add(code)
+                warnings.warn(
+                    f"action {self.name}: key {key!r} looks as if it held {_KEY_WARNINGS[code]};"
+                    " a key that changes on every retry protects nothing: use the order, the"
+                    " product, the period",
+                    KeyWarning,
+                    stacklevel=4,
+                )
+        return key
+
+    def _stored(self, values: dict[str, Any], canonical: bytes) -> str | None:
+        keep = self.declared.store_input
+        if keep == "all":
+            return canonical.decode()
+        if keep == "none":
+            return None
+        return keys.canonical({n: values[n] for n in keep if n in values}).decode()
+
+    def _title(self, values: dict[str, Any], key: str) -> str:
+        if not self.declared.title:
+            return key
+        try:
+            return self.declared.title.format(**values)[:200]
+        except (KeyError, IndexError, ValueError):
+            return key
+
+    def restore_input(self, stored: str | None, given: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the input to act on: the stored one, or where only part of it is kept, the
+        one that the caller supplies again. Raises InputRefused where neither is there."""
+        if given is not None:
+            return dict(given)
+        if stored is None or self.declared.store_input != "all":
+            raise InputRefused(
+                f"action {self.name}: its input is not kept, so only a caller that supplies it"
+                " again can execute it"
+            )
+        values: dict[str, Any] = msgspec.json.decode(stored)
+        return values
+
+
+def _names(code: Any) -> set[str]:
+    """Return the attribute names used by a function and the functions inside it."""
+    found = set(code.co_names)
+    for constant in code.co_consts:
+        if inspect.iscode(constant):
+            found |= _names(constant)
+    return found
+
+
+def owners_of(owner: str | Mapping[str, str] | None) -> dict[str, str]:
+    """Return road → person from one name or a mapping; the key "" or "default" is everyone."""
+    if owner is None:
+        return {}
+    if isinstance(owner, str):
+        return {"": owner.strip()}
+    found = {("" if road == "default" else road): who for road, who in owner.items()}
+    if found and "" not in found:
+        found[""] = next(iter(found.values()))
+    return found
+
+
+def bounds_of(given: Mapping[str, Any]) -> Bounds:
+    """Return bounds from `timeout`, `attempts`, … as declared; raises ActionInvalid."""
+    known = set(Bounds.__struct_fields__) | {"timeout"}
+    unknown = [n for n in given if n not in known]
+    if unknown:
+        raise ActionInvalid(f"bounds {', '.join(unknown)} are not known: {', '.join(known)}")
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        field = "lease" if name == "timeout" else name
+        counted = field in ("attempts", "lookups", "extensions")
+        values[field] = int(value) if counted else duration(value, name)
+        if values[field] <= 0 and field != "skew":
+            raise ActionInvalid(f"bound {name} must be more than 0")
+    return Bounds(**values)
+
+
+def roles_of(approval: bool | str | Sequence[str]) -> tuple[str, ...]:
+    """Return the roles that must consent, from `True`, one role or several."""
+    if approval is False:
+        return ()
+    if approval is True:
+        return ("approver",)
+    return (approval,) if isinstance(approval, str) else tuple(approval)

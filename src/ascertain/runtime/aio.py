@@ -1,0 +1,343 @@
+"""The ledger for asyncio: the same verbs, no rules of its own.
+
+The user's coroutine runs on the loop; the ledger's own steps run in a thread through one
+helper, `hop`, that waits for them even if the caller is cancelled: a cancelled caller never
+loses a write, and an action cancelled mid-effect is recorded as unknown before the
+cancellation goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from ascertain.core.draft import Case
+from ascertain.core.errors import Refused
+from ascertain.core.model import Expected
+from ascertain.core.reconcile import Do, LookReport
+
+from . import perform
+from .declare import BoundAction, Declaring
+from .desk import Desk
+from .driving import Act, Driving, Look, Sleep, driving
+from .engine import Engine, Ticket
+from .flow import RunView
+from .ledger import (
+    CONCURRENCY,
+    WAIT,
+    Action,
+    Ledger,
+    check_undo,
+    current_run,
+    make_call,
+    start_looking,
+)
+from .looking import finding_of_look
+from .receipt import Receipt, receipt
+from .recovery import Report, sweeping
+
+T = TypeVar("T")
+THREADS = 16  # ledger steps under way at once in one process
+
+_threads = ThreadPoolExecutor(THREADS, thread_name_prefix="ascertain-aio")
+
+
+async def hop(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """Run a ledger step in a thread and wait for it, whatever happens to the caller.
+
+    A cancellation that arrives meanwhile is raised after the step has ended, so that what was
+    written is known and recorded.
+    """
+    context = copy_context()
+    future = asyncio.get_running_loop().run_in_executor(
+        _threads, lambda: context.run(function, *args, **kwargs)
+    )
+    cancelled: asyncio.CancelledError | None = None
+    while not future.done():
+        try:
+            await asyncio.shield(future)
+        except asyncio.CancelledError as error:
+            if future.cancelled():
+                raise
+            cancelled = error
+        except Exception:  # noqa: BLE001 - raised by result() below
+            break
+    if cancelled is not None:
+        if not future.cancelled():
+            future.exception()
+        raise cancelled
+    return future.result()
+
+
+class AsyncAction(BoundAction):
+    """An action of an `AsyncLedger`; the verbs of `Action`, awaited."""
+
+    async def __call__(self, *, wait: float | None = None, **given: Any) -> Receipt:
+        """Do it once and return the receipt, or raise what its state means; see `Action`."""
+        errors: list[BaseException] = []
+        done = await self._submit(given, wait, errors)
+        try:
+            return done.raise_for_state()
+        except Exception as error:
+            raise error from (errors[-1] if errors else None)
+
+    async def submit(self, *, wait: float | None = None, **given: Any) -> Receipt:
+        """Do it once and return the receipt, whatever its state."""
+        return await self._submit(given, wait, [])
+
+    async def enqueue(self, **given: Any) -> Receipt:
+        """Record the intent, durably; a worker executes it."""
+        return await hop(self._sync().enqueue, **given)
+
+    async def repeat(self, *, of: str | Receipt, reason: str) -> Receipt:
+        """Ask for a deliberate second effect, with an approval of its own (law 10)."""
+        return await hop(self._sync().repeat, of=of, reason=reason)
+
+    async def batch(
+        self, inputs: Sequence[Mapping[str, Any]], *, concurrency: int = CONCURRENCY,
+        wait: float | None = None,
+    ) -> list[Receipt]:  # fmt: skip
+        """Submit many, `concurrency` at a time, each with its own receipt, in order."""
+        if self.definition.declared.kind == "bulk":
+            raise Refused(f"action {self.name}: bulk actions run on a Ledger, not an AsyncLedger")
+        now = self.engine.store.now()
+        for given in inputs:
+            self.definition.intent(given, now)
+        gate = asyncio.Semaphore(max(concurrency, 1))
+
+        async def one(given: Mapping[str, Any]) -> Receipt:
+            async with gate:
+                return await self._submit(given, wait, [])
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(g)) for g in inputs]
+        return [t.result() for t in tasks]
+
+    def _sync(self) -> Action:
+        return Action(self.engine, self.definition, self.options)
+
+    async def _submit(
+        self, given: Mapping[str, Any], wait: float | None, errors: list[BaseException]
+    ) -> Receipt:
+        engine = self.engine
+        intent = self.definition.intent(given, engine.store.now())
+        run = self.options.run or current_run.get()
+        options = replace(self.options, run=run) if run else self.options
+        await hop(check_undo, engine, options)
+        started = await _begin(engine, self.definition, intent, options)
+        reused = not isinstance(started, Ticket) and started.status.attempts > 0
+        until = engine.clock.boottime() + int((WAIT if wait is None else wait) * 1e6)
+        steps = driving(engine, started, intent.input, until)
+        case = await AsyncDriver(engine).drive(steps, errors)
+        return await hop(lambda: receipt(case, engine.world(), reused=reused))
+
+
+async def _begin(engine: Engine, definition: Any, intent: Any, options: Any) -> Ticket | Case:
+    """Begin; if the caller is cancelled before its action started, the claim is given back as
+    proven not sent (law 2)."""
+    begun: list[Ticket | Case] = []
+
+    def step() -> None:
+        begun.append(engine.begin(definition, intent, options, execute=True))
+
+    try:
+        await hop(step)
+    except asyncio.CancelledError:
+        if begun and isinstance(begun[0], Ticket):
+            await hop(engine.release, begun[0])
+        raise
+    return begun[0]
+
+
+class AsyncDriver:
+    """Runs the code of actions on the loop; sync functions in a thread."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Work for one engine."""
+        self.engine = engine
+
+    async def drive(self, steps: Driving, errors: list[BaseException] | None = None) -> Case:
+        """Carry out what the loop asks for until it returns."""
+        answer: Case | None = None
+        while True:
+            asked, case = await self._advance(steps, answer)
+            if asked is None:
+                assert case is not None
+                return case
+            answer = await self.carry_out(asked, errors)
+
+    async def _advance(
+        self, steps: Driving, answer: Case | None
+    ) -> tuple[Act | Look | Sleep | None, Case | None]:
+        """Go to the next thing asked for; a claim made for a caller who is cancelled meanwhile
+        is given back, since its action never started (law 2)."""
+        got: list[tuple[Act | Look | Sleep | None, Case | None]] = []
+
+        def step() -> None:
+            try:
+                got.append((steps.send(answer), None))
+            except StopIteration as end:
+                got.append((None, end.value))
+
+        try:
+            await hop(step)
+        except asyncio.CancelledError:
+            asked = got[0][0] if got else None
+            if isinstance(asked, Act | Look):
+                await hop(self.engine.release, asked.ticket)
+            raise
+        return got[0]
+
+    async def carry_out(
+        self, asked: Act | Look | Sleep, errors: list[BaseException] | None = None
+    ) -> Case | None:
+        """Act, look or sleep; the first two return the case that follows."""
+        match asked:
+            case Act(ticket):
+                return await self.act(ticket, errors)
+            case Look(ticket):
+                return await self.look(ticket)
+            case Sleep(duration):
+                await asyncio.sleep(duration / 1e6)
+        return None
+
+    async def act(self, ticket: Ticket, errors: list[BaseException] | None = None) -> Case:
+        """Run an action's code and settle what came of it; a cancellation too is settled, as
+        unknown, before it goes on (law 3)."""
+        d = ticket.definition
+        call = make_call(self.engine, ticket, effect=True)
+        interrupt: BaseException | None = None
+        try:
+            leading = [call] if d.declared.kind == "action" else []
+            value = await _run(d.function, d.is_async, *leading, **(ticket.input or {}))
+            finding = perform.finding_of(value, d, call)
+        except BaseException as error:  # noqa: BLE001 - recorded first, then raised again
+            finding = perform.finding_of_error(error, d, call)
+            if perform.reads_back(error) and d.look is not None:
+                found = await self._find(ticket, ticket.case.status.target_key)
+                finding = perform.finding_of_read_back(found, error)
+            if errors is not None:
+                errors.append(error)
+            interrupt = None if isinstance(error, Exception) else error
+        finally:
+            call.close()
+        perform.saw_sending(d, call, finding)
+        case = await hop(self.engine.finish, ticket, finding)
+        if interrupt is not None:
+            raise interrupt
+        return case
+
+    async def look(self, ticket: Ticket) -> Case:
+        """Run a look-up over every epoch and its controls, and settle it (laws 5, 14)."""
+        steps = await hop(start_looking, self.engine, ticket)
+        key = next(steps)
+        while True:
+            finding = await self._find(ticket, key)
+            try:
+                key = steps.send(finding)
+            except StopIteration as end:
+                report: LookReport = end.value
+                return await hop(self.engine.looked, ticket, report)
+
+    async def _find(self, ticket: Ticket, key: str) -> Any:
+        """Run the look-up function for one target key; its error is Unknown."""
+        d = ticket.definition
+        assert d.look is not None
+        call = make_call(self.engine, ticket, effect=False, key=key)
+        try:
+            asynchronous = inspect.iscoroutinefunction(d.look.function)
+            value = await _run(d.look.function, asynchronous, call)
+            return finding_of_look(value, d.name)
+        except Exception as error:  # noqa: BLE001 - a look-up's error is Unknown
+            return perform.finding_of_look_error(error, d)
+        finally:
+            call.close()
+
+
+async def _run(function: Callable[..., Any], is_async: bool, *args: Any, **given: Any) -> Any:
+    if is_async:
+        return await function(*args, **given)
+    return await hop(function, *args, **given)
+
+
+class AsyncLedger:
+    """The verbs of `Ledger` for asyncio. Use `await ascertain.open_async()`."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        """Wrap a ledger; made by `open_async`."""
+        self._ledger = ledger
+        self.engine = ledger.engine
+        self.wait = ledger.wait
+        declaring = Declaring(self.engine, AsyncAction)
+        self.action, self.step, self.flow = declaring.action, declaring.step, declaring.flow
+        self._driver = AsyncDriver(self.engine)
+
+    @classmethod
+    async def open(cls, make: Callable[[Any], Any], store: Any, **options: Any) -> AsyncLedger:
+        """Open the store in a thread and wrap it."""
+        return cls(await hop(lambda: Ledger(make(store), **options)))
+
+    async def __aenter__(self) -> AsyncLedger:
+        """Return itself."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close it."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of the store."""
+        await hop(self._ledger.close)
+
+    def run(
+        self, name: str, *, expects: Iterable[Expected] = (), due: float | None = None
+    ) -> RunView:
+        """Open (or reopen) a run; see `Ledger.run`. Reads and writes at once, without waiting
+        for the loop."""
+        return self._ledger.run(name, expects=expects, due=due)
+
+    async def recover(self, limit: int = 1000) -> Report:
+        """Do everything that is due now, once; see `Ledger.recover`."""
+        steps = sweeping(self.engine, limit)
+        answer: Any = None
+        while True:
+            got: list[Any] = []
+
+            def step(sent: Any = answer, out: list[Any] = got) -> None:
+                try:
+                    out.append((steps.send(sent), None))
+                except StopIteration as end:
+                    out.append((None, end.value))
+
+            await hop(step)
+            asked, report = got[0]
+            if asked is None:
+                done: Report = report
+                return done
+            answer = await self._driver.carry_out(asked)
+
+    async def confirm(self, operation: str | Receipt, *, wait: float | None = None) -> Receipt:
+        """Ask the target again what happened; see `Ledger.confirm`."""
+        ident = operation if isinstance(operation, str) else operation.id
+        case = await hop(self._ledger.case_of, ident)
+        started = await hop(self.engine.claim, case, Do.LOOK_UP)
+        until = self.engine.clock.boottime() + int((self.wait if wait is None else wait) * 1e6)
+        after = await self._driver.drive(driving(self.engine, started, None, until))
+        return await hop(lambda: receipt(after, self.engine.world()))
+
+    def __getattr__(self, name: str) -> Any:
+        """Give the reading and deciding verbs of `Desk`, awaited."""
+        if name.startswith("_") or not hasattr(Desk, name):
+            raise AttributeError(name)
+        verb = getattr(self._ledger, name)
+
+        async def awaited(*args: Any, **kwargs: Any) -> Any:
+            return await hop(verb, *args, **kwargs)
+
+        return awaited

@@ -1,0 +1,621 @@
+"""What both drivers share: claim → call → settle, over one store, without waiting or calling.
+
+The drivers (`ledger` for threads, `aio` for asyncio) only carry out what `begin`, `claim` and
+`finish` say. Every write is a change that `core` decided on what was read; if something newer
+is in the store, it is read again and decided again, so no caller can act on an old picture.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from ascertain.core import claims, keys, people, settle
+from ascertain.core.contract import Terms
+from ascertain.core.draft import Case
+from ascertain.core.errors import (
+    ApprovalStale,
+    Conflict,
+    InputMismatch,
+    Refused,
+    StoreError,
+    UnknownAction,
+    UnknownOperation,
+)
+from ascertain.core.model import (
+    ActFinding,
+    Approval,
+    Attempt,
+    Change,
+    FrozenRequest,
+    Kind,
+    Operation,
+    Request,
+    Snapshot,
+    State,
+    Status,
+)
+from ascertain.core.reconcile import Do, LookReport, Step, World, next_step
+from ascertain.store.base import Filter, Store
+
+from .action import Definition, Intent
+from .clock import Clock
+from .lives import Lives
+
+TRIES = 50  # how often a decision is made again on newer facts before it gives up
+ACTIONS = (Do.EXECUTE, Do.REPLAY, Do.REDO, Do.FORCE, Do.LOOK_UP)
+OLDER_POLL = 1_000_000  # µs between looks at the version before
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What a caller may say beside the input; see `Action.using`."""
+
+    run: str | None = None
+    event: str | None = None
+    title: str = ""
+    supersedes: str | None = None  # operation id
+    compensates: str | None = None
+    repeats: str | None = None
+    reason: str = ""
+    override: str = ""  # who takes the risk of not waiting for the version before (law 10)
+    source: str = ""
+    due_at: int | None = None
+    key: str | None = None  # instead of the template: repeat, compensate
+
+
+class Ticket(msgspec.Struct, kw_only=True):
+    """A claimed attempt: what may be done now, and until when.
+
+    `deadline` is on the local clock that counts suspend, from before the claim was queued.
+    """
+
+    case: Case
+    attempt: Attempt
+    definition: Definition
+    input: dict[str, Any] | None
+    request: Request | None
+    deadline: int
+
+
+class Engine:
+    """The shared half of both ledgers, bound to one namespace of one store."""
+
+    def __init__(self, store: Store, namespace: str, clock: Clock, worker: str = "") -> None:
+        """Open the ledger's view of a store; makes the HMAC secret at the store's creation."""
+        self.store, self.namespace, self.clock = store, namespace, clock
+        self.worker = worker or f"{socket.gethostname()}:{os.getpid()}"
+        self.actions: dict[str, Definition] = {}
+        self.lives = Lives(store, clock)
+        self._controls: set[tuple[str, str]] = set()
+
+    # --- small things ---
+
+    def world(self) -> World:
+        """Return the time, chance and what the store's clock did, for one decision."""
+        return self.lives.world(self.worker)
+
+    def definition(self, name: str) -> Definition:
+        """Return a registered action; raises UnknownAction."""
+        found = self.actions.get(name)
+        if found is None:
+            raise UnknownAction(
+                f"action {name!r} is not registered here: import the module that declares it"
+                f" (known: {', '.join(sorted(self.actions)) or 'none'})"
+            )
+        return found
+
+    def snapshot(self, ident: str) -> Snapshot:
+        """Return an operation by id, or raise UnknownOperation."""
+        found = self.store.snapshots([ident]).get(ident)
+        if found is None or found.operation.namespace != self.namespace:
+            raise UnknownOperation(
+                f"no operation {ident} in namespace {self.namespace!r}: look for it by its key",
+                operation=ident,
+            )
+        return found
+
+    def case(self, snapshot: Snapshot, terms: Terms | None = None) -> Case:
+        """Read everything that a decision about an operation needs."""
+        ident = snapshot.operation.id
+        if terms is None:
+            terms = self.definition(snapshot.operation.action).terms
+        return Case(
+            operation=snapshot.operation,
+            status=snapshot.status,
+            terms=terms,
+            attempts=self.store.attempts(ident),
+            reviews=self.store.reviews(self.namespace, ident),
+        )
+
+    def target_key(self, action: str, key: str, epoch: int) -> str:
+        """Return the target key of an epoch, 26 characters."""
+        return keys.target_key(self.lives.secret, self.namespace, action, key, epoch)
+
+    # --- writing ---
+
+    def write(self, case: Case, decide: Callable[[Case], Change]) -> Case:
+        """Decide and write; on newer facts decide again. Returns the case as it is then.
+
+        Durable when it returns. Raises what `decide` raises, or StoreError.
+        """
+        for _ in range(TRIES):
+            change = decide(case)
+            [written] = self.store.write([change])
+            if written.applied:
+                return replace(case, status=change.status)
+            if written.taken_by is not None:
+                raise _Taken(written.taken_by, change)
+            if written.current is None:
+                raise UnknownOperation(operation=case.operation.id)
+            case = self.case(written.current, case.terms)
+        raise StoreError(
+            f"operation {case.operation.key}: too many writers at once; nothing was written here"
+        )
+
+    # --- beginning ---
+
+    def begin(
+        self, d: Definition, intent: Intent, options: Options, *, execute: bool
+    ) -> Ticket | Case:
+        """Record the intent, and where it is new and free take the lease in the same commit
+        (laws 1, 2). Returns a ticket to act on, or the case as it stands.
+
+        Raises InputMismatch where the key exists with another input (law 9).
+        """
+        local = self.clock.boottime()
+        world = self.world()
+        change, case = self._new(d, intent, options, world)
+        ticket = None
+        free = case.status.due_at is not None and case.status.due_at <= world.now
+        if execute and free and case.status.state is State.PENDING and not options.supersedes:
+            ticket = self._claim_new(change, case, d, intent, world, local)
+            change = ticket[0]
+        [written] = self.store.write([change])
+        if written.applied:
+            return ticket[1] if ticket else case
+        if written.current is None:
+            raise Refused(
+                f"key {intent.key!r}: the operation that it supersedes has a successor already",
+                operation=options.supersedes,
+            )
+        self._same(d, intent, written.current)
+        return self.case(written.current, d.terms)
+
+    def enlist(self, d: Definition, intent: Intent, options: Options) -> tuple[Change, Case]:
+        """Return the change that records an intent without acting, e.g. to write it in the
+        caller's own transaction."""
+        return self._new(d, intent, options, self.world())
+
+    def _new(
+        self, d: Definition, intent: Intent, options: Options, world: World
+    ) -> tuple[Change, Case]:
+        key = options.key or intent.key
+        operation = Operation(
+            id=keys.new_id(world.now, self.clock.id_bits()),
+            namespace=self.namespace,
+            action=d.name,
+            key=key,
+            fingerprint=intent.fingerprint,
+            input=intent.stored,
+            content_hash=intent.content_hash,
+            contract=d.terms.contract.id,
+            scope=d.terms.scope,
+            title=options.title or intent.title,
+            run=options.run,
+            event=options.event,
+            supersedes=options.supersedes,
+            compensates=options.compensates,
+            repeats=options.repeats,
+            why=options.reason,
+            source=options.source,
+            created_at=world.now,
+        )
+        status = Status(
+            operation=operation.id,
+            namespace=self.namespace,
+            action=d.name,
+            state=State.PENDING,
+            due_at=options.due_at,
+            target_key=self.target_key(d.name, key, 1),
+        )
+        case = Case(operation=operation, status=status, terms=d.terms)
+        gap = self.lives.gap_for_new(world.now)
+        change = claims.submit(case, world, self.clock.token(), gap_from=gap)
+        if d.terms.approval:
+            frozen = self._freeze(d, intent.input, operation, change.status)
+            digest = approval_digest(operation, d.terms, frozen)
+            asked = tuple(
+                Approval(
+                    id=f"{operation.id}-{role}",
+                    operation=operation.id,
+                    namespace=self.namespace,
+                    role=role,
+                    digest=digest,
+                    asked_at=world.now,
+                )
+                for role in d.terms.approval
+            )
+            change = replace(change, approvals=asked, request=frozen)
+        return change, replace(case, status=change.status)
+
+    def _claim_new(
+        self, change: Change, case: Case, d: Definition, intent: Intent, world: World, local: int
+    ) -> tuple[Change, Ticket]:
+        claimed = claims.claim(
+            case, Do.EXECUTE, world, token=self.clock.token(), stamp=self.clock.token()
+        )
+        frozen = self._freeze(d, intent.input, case.operation, claimed.status)
+        assert claimed.attempt is not None
+        whole = replace(
+            change, status=claimed.status, attempt=claimed.attempt, request=frozen
+        )  # fmt: skip
+        ticket = Ticket(
+            case=replace(case, status=claimed.status, attempts=(claimed.attempt,)),
+            attempt=claimed.attempt,
+            definition=d,
+            input=intent.input,
+            request=_request(frozen),
+            deadline=local + d.terms.bounds.lease,
+        )
+        return whole, ticket
+
+    def _same(self, d: Definition, intent: Intent, found: Snapshot) -> None:
+        """Refuse the same key with another input, naming what differs (law 9)."""
+        operation = found.operation
+        reuse = d.declared.on_changed == "reuse"
+        if operation.fingerprint == intent.fingerprint:
+            return
+        old = msgspec.json.decode(operation.input) if operation.input else None
+        differ = keys.differing(old, intent.input) if old is not None else ["input"]
+        if reuse:
+            differ = [n for n in differ if n not in d.declared.content]
+        raise InputMismatch(
+            f"action {d.name}, key {operation.key!r}: exists with another input"
+            f" ({', '.join(differ)} differ). The same key means the same effect: for a real"
+            " change submit a new version with .using(supersedes=…, reason=…)",
+            operation=operation.id,
+            fields=differ,
+        )
+
+    # --- claiming later attempts ---
+
+    def step(self, case: Case) -> Step:
+        """Return the next step of an operation now, without back-off."""
+        return next_step(case.status, case.terms, case.attempts, self.world())
+
+    def claim(
+        self, case: Case, do: Do, given: dict[str, Any] | None = None
+    ) -> Ticket | Case:
+        """Take the lease for a step; returns the newer case where somebody was first."""
+        local = self.clock.boottime()
+        world = self.world()
+        d = self.definition(case.operation.action)
+        values = None
+        if do is not Do.LOOK_UP:
+            values = d.restore_input(case.operation.input, given)
+            held = self._older(case, world)
+            if held is not None:
+                return held
+        change = claims.claim(
+            case,
+            do,
+            world,
+            token=self.clock.token(),
+            stamp=self.clock.token(),
+            next_key=lambda epoch: self.target_key(d.name, case.operation.key, epoch),
+        )
+        frozen = None
+        if do is not Do.LOOK_UP and values is not None:
+            frozen, change = self._frozen_for(d, values, case, change)
+        if do is Do.EXECUTE and case.operation.supersedes and not case.status.attempts:
+            change = replace(change, also=self._close_older(case, world))
+        attempt = change.attempt
+        assert attempt is not None
+        [written] = self.store.write([change])
+        if not written.applied:
+            if written.current is None:
+                raise UnknownOperation(operation=case.operation.id)
+            return self.case(written.current, case.terms)
+        return Ticket(
+            case=replace(case, status=change.status, attempts=(*case.attempts, attempt)),
+            attempt=attempt,
+            definition=d,
+            input=values,
+            request=_request(frozen),
+            deadline=local + d.terms.bounds.lease,
+        )
+
+    def _freeze(
+        self, d: Definition, values: dict[str, Any], operation: Operation, status: Status
+    ) -> FrozenRequest | None:
+        """Freeze what the pure `prepare` returns (law 11)."""
+        if d.declared.prepare is None:
+            return None
+        made = d.declared.prepare(Prepared(status.target_key, operation.key), **values)
+        if not isinstance(made, Request):
+            raise Refused(
+                f"action {d.name}: prepare returned {type(made).__name__}; return an"
+                " ascertain.Request"
+            )
+        made = name_keys(made, status.target_key)
+        return FrozenRequest(
+            operation=operation.id,
+            epoch=status.epoch,
+            digest=request_digest(made),
+            request=msgspec.json.encode(made),
+        )
+
+    def _frozen_for(
+        self, d: Definition, values: dict[str, Any], case: Case, change: Change
+    ) -> tuple[FrozenRequest | None, Change]:
+        """Return the frozen request of the epoch; in a new epoch only the key's places change.
+
+        An approval that is not of exactly this request stops it here, before anything is sent.
+        """
+        if d.declared.prepare is None:
+            self._check_approval(case, None)
+            return None, change
+        known = self.store.requests(case.operation.id)
+        same = next((f for f in known if f.epoch == change.status.epoch), None)
+        if same is None and known:
+            old = _request(known[-1])
+            assert old is not None
+            made = with_key(old, change.status.target_key)
+            same = FrozenRequest(
+                operation=case.operation.id,
+                epoch=change.status.epoch,
+                digest=request_digest(made),
+                request=msgspec.json.encode(made),
+            )
+            change = replace(change, request=same)
+        elif same is None:
+            same = self._freeze(d, values, case.operation, change.status)
+            change = replace(change, request=same)
+        self._check_approval(case, same)
+        return same, change
+
+    def _check_approval(self, case: Case, frozen: FrozenRequest | None) -> None:
+        if not case.terms.approval:
+            return
+        digest = approval_digest(case.operation, case.terms, frozen)
+        asked = self.store.approvals(case.operation.id)
+        consented = {a.role for a in asked if a.state == "approved" and a.digest == digest}
+        missing = [r for r in case.terms.approval if r not in consented]
+        if missing:
+            raise ApprovalStale(
+                f"operation {case.operation.key}: what would be sent is not what"
+                f" {', '.join(missing)} approved; ask for a new approval",
+                operation=case.operation.id,
+            )
+
+    def _older(self, case: Case, world: World) -> Case | None:
+        """Hold a successor while the version before may still act (law 10)."""
+        ident = case.operation.supersedes
+        if not ident or case.status.attempts or case.operation.source.startswith("override:"):
+            return None
+        older = self.case(self.snapshot(ident))
+        overwrites = older.terms.contract.repeat.answer == "overwrite"
+        why = people.blocks(older, world, overwrites=overwrites)
+        if not why:
+            return None
+        return self.write(
+            case,
+            lambda c: people.hold(
+                c, world, self.clock.token(), why=why, until=world.now + OLDER_POLL
+            ),
+        )
+
+    def _close_older(self, case: Case, world: World) -> tuple[Change, ...]:
+        assert case.operation.supersedes is not None
+        older = self.case(self.snapshot(case.operation.supersedes))
+        if older.status.state not in (State.PENDING, State.NOT_DONE):
+            return ()
+        try:
+            change = people.supersede(
+                older, world, self.clock.token(), successor=case.operation.id
+            )  # fmt: skip
+        except Refused:
+            return ()  # left or failed after acceptance, overridden: it stays as it is
+        return (change,)
+
+    # --- ending ---
+
+    def finish(self, ticket: Ticket, finding: ActFinding) -> Case:
+        """Settle an effect attempt by its finding; durable when it returns. Never loses it:
+        without the lease it is kept as a late report (law 8)."""
+        case = ticket.case
+        if ticket.definition.sends_itself and ticket.attempt.hard:
+            case = replace(case, terms=ticket.definition.terms)
+        token = self.clock.token
+
+        def decide(c: Case) -> Change:
+            change = settle.report(c, ticket.attempt, finding, self.world(), token())
+            return self._control_once(change)
+
+        try:
+            return self.write(case, decide)
+        except _Taken as taken:
+            return self._foreign(ticket, taken)
+
+    def looked(self, ticket: Ticket, report: LookReport) -> Case:
+        """Settle a look-up by its finding; durable when it returns."""
+        token = self.clock.token
+        try:
+            return self.write(
+                ticket.case,
+                lambda c: self._control_once(
+                    settle.looked(c, ticket.attempt, report, self.world(), token())
+                ),
+            )
+        except _Taken as taken:
+            return self._foreign(ticket, taken)
+
+    def release(self, ticket: Ticket) -> Case:
+        """Give back a claim whose action never started (law 2)."""
+        return self.write(
+            ticket.case,
+            lambda c: (
+                claims.release(c, self.world(), self.clock.token())
+                if c.status.token == ticket.attempt.token
+                else _raise(Conflict(operation=c.operation.id))
+            ),
+        )
+
+    def extend(self, ticket: Ticket, by: int) -> None:
+        """Lengthen a lease; committed before the new deadline applies. Raises Conflict where
+        the lease is lost."""
+        local = self.clock.boottime()
+
+        def decide(c: Case) -> Change:
+            if c.status.token != ticket.attempt.token:
+                raise Conflict(
+                    f"operation {c.operation.key}: this attempt lost its lease; send nothing more",
+                    operation=c.operation.id,
+                )
+            return claims.extend(c, self.world(), self.clock.token(), by)
+
+        ticket.case = self.write(ticket.case, decide)
+        ticket.deadline = local + by
+
+    def expire(self, case: Case) -> Case:
+        """End a lease that ran out (law 3)."""
+
+        def decide(c: Case) -> Change:
+            now = self.world()
+            if c.status.token is None or (c.status.due_at or 0) > now.now:
+                raise Conflict(operation=c.operation.id)
+            return claims.expire(c, now, self.clock.token())
+
+        return self.write(case, decide)
+
+    def advance(self, case: Case, step: Step) -> Case:
+        """Write a step that needs no attempt; returns the newer case on a conflict."""
+        change = claims.advance(case, step, self.world(), self.clock.token())
+        [written] = self.store.write([change])
+        if written.applied:
+            return replace(case, status=change.status)
+        if written.current is None:
+            raise UnknownOperation(operation=case.operation.id)
+        return self.case(written.current, case.terms)
+
+    def _control_once(self, change: Change) -> Change:
+        if change.control is None:
+            return change
+        where = (change.control.action, change.control.scope)
+        if where in self._controls:
+            return replace(change, control=None)
+        self._controls.add(where)
+        return change
+
+    def _foreign(self, ticket: Ticket, taken: _Taken) -> Case:
+        ref = taken.change.references[0].reference if taken.change.references else ""
+        current = self.case(self.snapshot(ticket.case.operation.id), ticket.case.terms)
+        return self.write(
+            current,
+            lambda c: settle.foreign(
+                c, ticket.attempt, ref, taken.other, self.world(), self.clock.token()
+            ),
+        )
+
+    def successor(self, ident: str) -> Snapshot | None:
+        """Return the operation that supersedes this one, if any."""
+        found = self.store.find(Filter(namespace=self.namespace, supersedes=ident), limit=1)
+        return found[0] if found else None
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """What a pure `prepare` gets beside the input: our identities, nothing that acts."""
+
+    target_key: str
+    key: str
+
+    def key_as(self, form: str) -> str:
+        """Return the target key in the form that a contract asks for, e.g. `uuid`."""
+        return keys.format_key(self.target_key, form)
+
+
+class _Taken(Exception):
+    """An effect reference already belongs to another operation."""
+
+    def __init__(self, other: str, change: Change) -> None:
+        self.other, self.change = other, change
+        super().__init__(other)
+
+
+def _raise(error: Exception) -> Any:
+    raise error
+
+
+def _request(frozen: FrozenRequest | None) -> Request | None:
+    return None if frozen is None else msgspec.json.decode(frozen.request, type=Request)
+
+
+def name_keys(request: Request, key: str) -> Request:
+    """Name the places of the target key in a request, in every form in which it occurs."""
+    forms = tuple(
+        f
+        for f in dict.fromkeys((key, keys.format_key(key, "uuid")))
+        if f in request.url or f.encode() in request.body or any(f in v for _, v in request.headers)
+    )
+    return replace(request, key_forms=forms)
+
+
+def with_key(request: Request, key: str) -> Request:
+    """Return the request of another epoch: the same bytes, but for the target key."""
+    old = next((f for f in request.key_forms if len(f) == 26), None)
+    swap = {f: (key if f == old else keys.format_key(key, "uuid")) for f in request.key_forms}
+    url, body, headers = request.url, request.body, request.headers
+    for before, after in swap.items():
+        url = url.replace(before, after)
+        body = body.replace(before.encode(), after.encode())
+        headers = tuple((n, v.replace(before, after)) for n, v in headers)
+    return replace(
+        request, url=url, body=body, headers=headers, key_forms=tuple(swap.values())
+    )
+
+
+def request_digest(request: Request) -> str:
+    """Return the digest of a frozen request, the target key's places left out (law 11)."""
+    blank = request
+    for form in request.key_forms:
+        mark = "\x00" * 4
+        blank = replace(
+            blank,
+            url=blank.url.replace(form, mark),
+            body=blank.body.replace(form.encode(), mark.encode()),
+            headers=tuple((n, v.replace(form, mark)) for n, v in blank.headers),
+            key_forms=(),
+        )
+    return keys.fingerprint(
+        [blank.method, blank.url, [list(h) for h in blank.headers], blank.body.hex()],
+        what="request",
+        limit=64 * 1024 * 1024,
+    )
+
+
+def approval_digest(operation: Operation, terms: Terms, frozen: FrozenRequest | None) -> str:
+    """Return what an approval binds: operation, scope, and the frozen request or the input."""
+    what = frozen.digest if frozen else f"{operation.fingerprint}{operation.content_hash}"
+    return keys.fingerprint([operation.id, terms.scope, what], what="approval")
+
+
+def due_time(value: datetime | int | float | None) -> int | None:
+    """Return a due time in µs from a datetime with a time zone, or seconds since 1970."""
+    if value is None:
+        return None
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise Refused("due must carry a time zone, e.g. datetime.now(timezone.utc)")
+        return int(value.timestamp() * 1_000_000)
+    return int(value * 1_000_000)
+
+
+def effect_attempts(attempts: Sequence[Attempt]) -> list[Attempt]:
+    """Return the attempts that may have had an effect."""
+    return [a for a in attempts if a.kind is not Kind.LOOK_UP]

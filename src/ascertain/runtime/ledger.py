@@ -1,0 +1,473 @@
+"""The ledger for threads and scripts: it carries out what `engine` and `driving` say.
+
+In the order of an operation's life: the intent and the lease are one durable commit (laws 1,
+2); the code runs, sending at most one effect request before its deadline (5, 17); whatever
+comes of it, an exception and an interrupt too, is settled as a finding, and what proves nothing
+is unknown (3, 13); then the operation is taken as far as it can go at once: a look-up, a
+protected replay, never a blind repeat (4, 5, 6).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from msgspec.structs import replace
+
+from ascertain.core.draft import Case
+from ascertain.core.errors import Refused, SendRefused
+from ascertain.core.model import Expected, Kind, Run
+from ascertain.core.people import may_undo
+from ascertain.core.reconcile import Do, LookReport, quiet_end
+from ascertain.store.base import Store
+
+from . import perform
+from .action import Definition, Intent
+from .call import Call, Item
+from .clock import Clock
+from .declare import BoundAction, Declaring
+from .desk import Desk
+from .driving import Act, Driving, Look, Sleep, driving
+from .engine import Engine, Options, Ticket
+from .flow import RunView
+from .looking import control_key, finding_of_look, invented_key, looking
+from .receipt import Receipt, receipt
+from .recovery import Report, Sweeping, sweeping
+
+WAIT = 10.0  # seconds that a call waits for an outcome by itself
+CONCURRENCY = 4  # calls of a batch at once; so many are claimed at most (law 2)
+BULK = 500  # items of one bulk call at most
+
+current_run: contextvars.ContextVar[str | None] = contextvars.ContextVar("run", default=None)
+
+
+class Ledger(Desk):
+    """Records intents before acting, and knows what happened before anything is repeated.
+
+    Use as a context manager, or call `close`. Safe to use from several threads; after a fork
+    the store opens itself anew.
+    """
+
+    def __init__(
+        self, store: Store, *, namespace: str = "default", clock: Clock | None = None,
+        wait: float = WAIT, worker: str = "",
+    ) -> None:  # fmt: skip
+        """Open a ledger on a store; see `ascertain.open`."""
+        super().__init__(Engine(store, namespace, clock or Clock(), worker))
+        self.wait = wait
+        declaring = Declaring(self.engine, Action)
+        self._declaring = declaring
+        self.action, self.step, self.flow = declaring.action, declaring.step, declaring.flow
+        self.driver = Driver(self.engine)
+        self._worker: Worker | None = None
+
+    @property
+    def store(self) -> Store:
+        """The store that this ledger keeps."""
+        return self.engine.store
+
+    def __enter__(self) -> Ledger:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Stop the background worker and let go of the store."""
+        if self._worker is not None:
+            self._worker.stop()
+        self.store.close()
+
+    # --- recovery ---
+
+    def recover(self, limit: int = 1000) -> Report:
+        """Do everything that is due now, once: expired leases, look-ups, protected replays,
+        proven retries, reviews, missing keys. Returns what was done and what recovered."""
+        return self.driver.sweep(sweeping(self.engine, limit))
+
+    def start_worker(self, every: float = 0.5) -> Worker:
+        """Run `recover` in a background thread until `close`; one per ledger."""
+        if self._worker is None:
+            self._worker = Worker(self, every)
+            self._worker.start()
+        return self._worker
+
+    def confirm(self, operation: str | Receipt, *, wait: float | None = None) -> Receipt:
+        """Ask the target again what happened; allowed in every state but `running`."""
+        ident = operation if isinstance(operation, str) else operation.id
+        case = self.case_of(ident)
+        if not case.terms.can_look_up:
+            raise Refused(
+                f"operation {case.operation.key}: action {case.operation.action} has no look-up"
+                " here; declare one, or decide by looking yourself",
+                operation=ident,
+            )
+        started = self.engine.claim(case, Do.LOOK_UP)
+        return self.finish_driving(started, None, self.wait if wait is None else wait)
+
+    # --- runs ---
+
+    def run(
+        self, name: str, *, expects: Iterable[Expected] = (), due: float | None = None
+    ) -> RunView:
+        """Open (or reopen) a run: operations submitted inside `with` belong to it, and every
+        key it expects must be done before it is green. `due`: seconds until an absent key is
+        missing (law 20)."""
+        return RunView.open(self.engine, name, expects, due, current_run)
+
+    def runs(self) -> list[Run]:
+        """Return the runs of this namespace, newest first."""
+        return self.store.runs(self.engine.namespace)
+
+    # --- driving ---
+
+    def finish_driving(
+        self, start: Ticket | Case, given: dict[str, Any] | None, wait: float,
+        *, reused: bool = False, errors: list[BaseException] | None = None,
+    ) -> Receipt:  # fmt: skip
+        """Take an operation as far as it goes within `wait` seconds and return its receipt."""
+        until = self.engine.clock.boottime() + int(wait * 1e6)
+        case = self.driver.drive(driving(self.engine, start, given, until), errors)
+        return receipt(case, self.engine.world(), reused=reused)
+
+
+class Action(BoundAction):
+    """An action of a `Ledger`: call it, submit it, enqueue it, or give it a batch."""
+
+    def __call__(self, *, wait: float | None = None, **given: Any) -> Receipt:
+        """Do it once and return the receipt, or raise what its state means.
+
+        Durable before the first byte is sent, and again before this returns. Raises
+        OutcomeUnknown, InReview, InProgress, ApprovalMissing, StillOpen, TemporarilyRefused,
+        InputRejected, AccessRejected, GaveUp; the exception of the code is its cause.
+        """
+        errors: list[BaseException] = []
+        done = self._submit(given, wait, errors)
+        try:
+            return done.raise_for_state()
+        except Exception as error:
+            raise error from (errors[-1] if errors else None)
+
+    def submit(self, *, wait: float | None = None, connection: Any = None, **given: Any) -> Receipt:
+        """Do it once and return the receipt, whatever its state; raises for wrong calls only.
+
+        With `connection`, an open psycopg connection, the intent joins the caller's own
+        transaction and is only enqueued: a worker executes it after his commit.
+        """
+        if connection is not None:
+            return self._enlist(connection, given)
+        return self._submit(given, wait, [])
+
+    def enqueue(self, **given: Any) -> Receipt:
+        """Record the intent, durably; a worker executes it."""
+        intent = self._intent(given)
+        started = self.engine.begin(self.definition, intent, self._options(), execute=False)
+        assert not isinstance(started, Ticket)
+        return receipt(started, self.engine.world())
+
+    def repeat(self, *, of: str | Receipt, reason: str) -> Receipt:
+        """Ask for a deliberate second effect of an operation: a new operation with an approval
+        of its own (law 10)."""
+        old = self.engine.snapshot(of if isinstance(of, str) else of.id)
+        values = self.definition.restore_input(old.operation.input, None)
+        count = 1
+        while True:
+            key = f"{old.operation.key}#repeat-{count}"
+            if self.engine.store.by_keys(self.engine.namespace, [(self.name, key)])[0] is None:
+                break
+            count += 1
+        intent = self.definition.intent(values, self.engine.store.now())
+        options = replace(self._options(), repeats=old.operation.id, key=key, reason=reason)
+        started = self.engine.begin(self.definition, intent, options, execute=False)
+        assert not isinstance(started, Ticket)
+        return receipt(started, self.engine.world())
+
+    def batch(
+        self, inputs: Sequence[Mapping[str, Any]], *, concurrency: int = CONCURRENCY,
+        wait: float | None = None,
+    ) -> list[Receipt]:  # fmt: skip
+        """Submit many, each with its own receipt, in order; one bad outcome stops no other.
+
+        Wrong inputs are refused before anything is recorded. A bulk action sends them in one
+        request; others run `concurrency` at a time.
+        """
+        for given in inputs:
+            self._intent(given)
+        if self.definition.declared.kind == "bulk":
+            done: list[Receipt] = []
+            for start in range(0, len(inputs), BULK):
+                done += self._bulk(inputs[start : start + BULK], wait)
+            return done
+        context = contextvars.copy_context()
+        with ThreadPoolExecutor(max(concurrency, 1)) as pool:
+            return list(
+                pool.map(lambda g: context.copy().run(self._submit, dict(g), wait, []), inputs)
+            )
+
+    # --- inside ---
+
+    def _intent(self, given: Mapping[str, Any]) -> Intent:
+        return self.definition.intent(given, self.engine.store.now())
+
+    def _options(self) -> Options:
+        run = self.options.run or current_run.get()
+        return replace(self.options, run=run) if run else self.options
+
+    def _driver(self) -> Driver:
+        return Driver(self.engine)
+
+    def _submit(
+        self, given: Mapping[str, Any], wait: float | None, errors: list[BaseException]
+    ) -> Receipt:
+        intent, options = self._intent(given), self._options()
+        check_undo(self.engine, options)
+        started = self.engine.begin(self.definition, intent, options, execute=True)
+        reused = not isinstance(started, Ticket) and started.status.attempts > 0
+        until = self.engine.clock.boottime() + int((WAIT if wait is None else wait) * 1e6)
+        steps = driving(self.engine, started, intent.input, until)
+        case = self._driver().drive(steps, errors)
+        return receipt(case, self.engine.world(), reused=reused)
+
+    def _enlist(self, connection: Any, given: Mapping[str, Any]) -> Receipt:
+        change, case = self.engine.enlist(self.definition, self._intent(given), self._options())
+        [written] = self.engine.store.join(connection, [change])
+        if not written.applied and written.current is not None:
+            case = self.engine.case(written.current, self.definition.terms)
+        return receipt(case, self.engine.world(), reused=not written.applied)
+
+    def _bulk(self, inputs: Sequence[Mapping[str, Any]], wait: float | None) -> list[Receipt]:
+        intents = [self._intent(g) for g in inputs]
+        started = [
+            self.engine.begin(self.definition, i, self._options(), execute=True) for i in intents
+        ]
+        tickets = [t for t in started if isinstance(t, Ticket)]
+        settled = dict(
+            zip((t.attempt.token for t in tickets), self._driver().act_bulk(tickets), strict=True)
+        )
+        until = self.engine.clock.boottime() + int((WAIT if wait is None else wait) * 1e6)
+        done = []
+        for start, intent in zip(started, intents, strict=True):
+            at = settled[start.attempt.token] if isinstance(start, Ticket) else start
+            case = self._driver().drive(driving(self.engine, at, intent.input, until), None)
+            done.append(receipt(case, self.engine.world(), reused=not isinstance(start, Ticket)))
+        return done
+
+
+class Driver:
+    """Runs the code of actions and look-ups in the calling thread."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Work for one engine."""
+        self.engine = engine
+
+    def drive(self, steps: Driving, errors: list[BaseException] | None = None) -> Case:
+        """Carry out what the loop asks for until it returns."""
+        answer: Case | None = None
+        while True:
+            try:
+                asked = steps.send(answer)
+            except StopIteration as end:
+                case: Case = end.value
+                return case
+            answer = self.carry_out(asked, errors)
+
+    def sweep(self, steps: Sweeping) -> Report:
+        """Carry out what a sweep asks for until it returns its report."""
+        answer: Case | None = None
+        while True:
+            try:
+                asked = steps.send(answer)
+            except StopIteration as end:
+                report: Report = end.value
+                return report
+            answer = self.carry_out(asked)
+
+    def carry_out(
+        self, asked: Act | Look | Sleep, errors: list[BaseException] | None = None
+    ) -> Case | None:
+        """Act, look or sleep; the first two return the case that follows."""
+        match asked:
+            case Act(ticket):
+                return self.act(ticket, errors)
+            case Look(ticket):
+                return self.look(ticket)
+            case Sleep(duration):
+                self.engine.clock.sleep(duration)
+        return None
+
+    def act(self, ticket: Ticket, errors: list[BaseException] | None = None) -> Case:
+        """Run an action's code and settle what came of it, an interrupt too (law 3)."""
+        d = ticket.definition
+        if d.declared.kind == "bulk":
+            return self.act_bulk([ticket])[0]
+        call = make_call(self.engine, ticket, effect=True)
+        interrupt: BaseException | None = None
+        try:
+            leading = [call] if d.declared.kind == "action" else []
+            value = _run(d, *leading, **(ticket.input or {}))
+            finding = perform.finding_of(value, d, call)
+        except BaseException as error:  # noqa: BLE001 - recorded first, then raised again
+            finding = perform.finding_of_error(error, d, call)
+            if perform.reads_back(error) and d.look is not None:
+                found = self._find(ticket, ticket.case.status.target_key)
+                finding = perform.finding_of_read_back(found, error)
+            if errors is not None:
+                errors.append(error)
+            interrupt = None if isinstance(error, Exception) else error
+        finally:
+            call.close()
+        perform.saw_sending(d, call, finding)
+        case = self.engine.finish(ticket, finding)
+        if interrupt is not None:
+            raise interrupt
+        return case
+
+    def act_bulk(self, tickets: Sequence[Ticket]) -> list[Case]:
+        """Run a bulk action's code once for all items; a finding for each (law 2)."""
+        if not tickets:
+            return []
+        d = tickets[0].definition
+        call = make_call(self.engine, tickets[0], effect=True)
+        items = [
+            Item(t.case.operation.key, t.case.status.target_key, t.input or {}) for t in tickets
+        ]
+        interrupt: BaseException | None = None
+        try:
+            value = _run(d, call, items)
+            findings = perform.findings_of_bulk(value, d, call, len(items))
+        except BaseException as error:  # noqa: BLE001 - recorded first, then raised again
+            findings = [perform.finding_of_error(error, d, call)] * len(items)
+            interrupt = None if isinstance(error, Exception) else error
+        finally:
+            call.close()
+        done = [self.engine.finish(t, f) for t, f in zip(tickets, findings, strict=True)]
+        if interrupt is not None:
+            raise interrupt
+        return done
+
+    def look(self, ticket: Ticket) -> Case:
+        """Run a look-up over every epoch and its controls, and settle it (laws 5, 14)."""
+        steps = start_looking(self.engine, ticket)
+        key = next(steps)
+        while True:
+            finding = self._find(ticket, key)
+            try:
+                key = steps.send(finding)
+            except StopIteration as end:
+                report: LookReport = end.value
+                return self.engine.looked(ticket, report)
+
+    def _find(self, ticket: Ticket, key: str) -> Any:
+        """Run the look-up function for one target key; its error is Unknown."""
+        d = ticket.definition
+        assert d.look is not None
+        call = make_call(self.engine, ticket, effect=False, key=key)
+        try:
+            value = d.look.function(call)
+            if asyncio.iscoroutine(value):
+                value = asyncio.run(value)
+            return finding_of_look(value, d.name)
+        except Exception as error:  # noqa: BLE001 - a look-up's error is Unknown
+            return perform.finding_of_look_error(error, d)
+        finally:
+            call.close()
+
+
+def _run(d: Definition, *leading: Any, **given: Any) -> Any:
+    if d.is_async:
+        return asyncio.run(d.function(*leading, **given))
+    return d.function(*leading, **given)
+
+
+def start_looking(engine: Engine, ticket: Ticket) -> Any:
+    """Begin a look-up: which keys are looked up, and by which controls (law 5)."""
+    from ascertain.core.reconcile import epochs
+
+    status, operation = ticket.case.status, ticket.case.operation
+    world = engine.world()
+    keyed = [
+        (e, status.target_key if e == status.epoch and status.target_key else engine.target_key(
+            operation.action, operation.key, e))
+        for e in epochs(status, world)
+    ]  # fmt: skip
+    quiet = quiet_end(status, ticket.case.terms, world)
+    control = None
+    if quiet is not None and ticket.attempt.started_at > quiet:
+        known = engine.store.control(operation.namespace, operation.action, operation.scope)
+        assert ticket.definition.look is not None
+        control = control_key(ticket.definition.look.control, known, operation.id)
+    invented = invented_key(engine.lives.secret, ticket.attempt.token)
+    return looking(keyed, control, invented)
+
+
+def make_call(engine: Engine, ticket: Ticket, *, effect: bool, key: str | None = None) -> Call:
+    """Return what the code of one attempt gets."""
+    status = ticket.case.status
+    used = [0]
+
+    def extend(by: int) -> None:
+        used[0] += 1
+        if used[0] > ticket.case.terms.bounds.extensions:
+            raise SendRefused(
+                f"operation {ticket.case.operation.key}: extended as often as allowed"
+            )
+        engine.extend(ticket, by)
+
+    return Call(
+        key=ticket.case.operation.key,
+        target_key=key or status.target_key,
+        attempt=ticket.attempt.token,
+        epoch=ticket.attempt.epoch,
+        number=status.attempts,
+        clock=engine.clock,
+        deadline=lambda: ticket.deadline,
+        extend=extend if effect and ticket.attempt.kind is not Kind.LOOK_UP else None,
+        request=ticket.request if effect else None,
+        http=lambda call: perform.make_http(call, ticket, engine.clock, effect=effect),
+    )
+
+
+def check_undo(engine: Engine, options: Options) -> None:
+    """Refuse to undo what may still land, or what is not known to exist (law 18)."""
+    if options.compensates is None:
+        return
+    snapshot = engine.snapshot(options.compensates)
+    case = engine.case(snapshot)
+    world = engine.world()
+    quiet = quiet_end(case.status, case.terms, world)
+    if not may_undo(case.status, case.attempts, quiet, world.now):
+        raise Refused(
+            f"operation {case.operation.key} is {case.status.state}: it can be undone only when"
+            " it is done or accepted and none of its requests can still land",
+            operation=snapshot.operation.id,
+        )
+
+
+class Worker(threading.Thread):
+    """A background thread that recovers until it is stopped."""
+
+    def __init__(self, ledger: Ledger, every: float) -> None:
+        """`every`: seconds between sweeps that found nothing due."""
+        super().__init__(name="ascertain-worker", daemon=True)
+        self._ledger, self._every = ledger, every
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        """Sweep until stopped; a store that cannot be used is tried again."""
+        while not self._stopped.is_set():
+            report = self._ledger.recover()
+            if not report.worked:
+                jitter = self._ledger.engine.clock.jitter()
+                self._stopped.wait(self._every * (0.5 + jitter))
+
+    def stop(self) -> None:
+        """Finish the step under way and end."""
+        self._stopped.set()
+        if self.is_alive() and threading.current_thread() is not self:
+            self.join()

@@ -1,0 +1,103 @@
+"""The lives of a store: its secret, its restores, and steps of its clock (laws 5, 21)."""
+
+from __future__ import annotations
+
+import json
+import secrets
+
+from ascertain.core.model import Incarnation
+from ascertain.core.reconcile import World
+from ascertain.store.base import Store
+
+from .clock import Clock
+
+STEP_MARGIN = 2_000_000  # µs by which the store's clock may differ from even running
+WATCH = 7 * 24 * 3600 * 1_000_000  # how long after a restore a new key may have been lost
+
+
+class Lives:
+    """What a ledger must know about the past of its store."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        """Read the store's secret, restores and last known clock; makes the secret if new."""
+        self._store, self._clock = store, clock
+        self.secret = self._make_secret()
+        self.incarnations = store.incarnations()
+        self.stepped_at: int | None = None
+        self._offset: int | None = None
+        self._recall()
+
+    def _make_secret(self) -> bytes:
+        found = self._store.meta("secret")
+        if found is None:
+            # Two first openers may both mint one; reading back makes them agree on the last
+            # written only if the store keeps the first: meta_once is what `meta` does for it.
+            found = self._store.meta("secret", secrets.token_hex(32)) or ""
+        return bytes.fromhex(found)
+
+    def _recall(self) -> None:
+        """Compare with what the last process of this boot saw: a step while nobody ran shows
+        only there."""
+        stepped = self._store.meta("stepped_at")
+        self.stepped_at = int(stepped) if stepped else None
+        saved = self._store.meta("clock")
+        boot = self._clock.boot_id()
+        if saved and boot:
+            seen = json.loads(saved)
+            if seen["boot"] == boot:
+                self._offset = seen["offset"]
+        self.watch()
+        self.remember()
+
+    def remember(self) -> None:
+        """Keep the clock's offset for the next process; durable when it returns."""
+        boot = self._clock.boot_id()
+        if boot:
+            self._store.meta("clock", json.dumps({"boot": boot, "offset": self._offset}))
+
+    def watch(self) -> int:
+        """Return the store's time, taking note of a step of its clock beyond the margin."""
+        local = self._clock.boottime()
+        now = self._store.now()
+        offset = now - local
+        if self._offset is not None and abs(offset - self._offset) > STEP_MARGIN:
+            self.stepped_at = now
+            self._store.meta("stepped_at", str(now))
+        self._offset = offset
+        return now
+
+    def world(self, worker: str) -> World:
+        """Return what one decision knows."""
+        return World(
+            now=self.watch(),
+            jitter=self._clock.jitter(),
+            stepped_at=self.stepped_at,
+            restored=len(self.incarnations) > 1,
+            worker=worker,
+        )
+
+    def refresh(self) -> None:
+        """Read again what other processes found: restores and steps."""
+        self.incarnations = self._store.incarnations()
+        stepped = self._store.meta("stepped_at")
+        if stepped:
+            self.stepped_at = max(self.stepped_at or 0, int(stepped))
+
+    def gap_for_new(self, now: int) -> int | None:
+        """Return since when writes may be lost, if a key first seen now may be one of them."""
+        for life in reversed(self.incarnations):
+            if life.gap_from is not None and now < life.began_at + WATCH:
+                return life.gap_from
+        return None
+
+    def begin(self, gap_from: int, note: str) -> Incarnation:
+        """Start a new life after a restore; durable when it returns."""
+        now = self.watch()
+        life = Incarnation(
+            number=max((i.number for i in self.incarnations), default=0) + 1,
+            began_at=now,
+            gap_from=gap_from,
+            note=note,
+        )
+        self.incarnations = self._store.incarnations(life)
+        return life

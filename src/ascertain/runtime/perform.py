@@ -1,0 +1,171 @@
+"""From what an action's code returned or raised to a finding. Total: the rest is Unknown."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from msgspec.structs import replace
+
+from ascertain.core import keys
+from ascertain.core.errors import (
+    AscertainError,
+    InputRefused,
+    SendRefused,
+    UsageError,
+)
+from ascertain.core.model import (
+    Accepted,
+    ActFinding,
+    Done,
+    Finding,
+    LookFinding,
+    NotDone,
+    NotDoneKind,
+    Unknown,
+)
+from ascertain.targets.classify import classify
+
+from .action import Definition
+from .call import Call
+from .clock import Clock
+from .engine import Ticket
+
+RESULT_BYTES = 256 * 1024  # of JSON that is kept of a result
+FLOW_RETRY = 2.0  # seconds until a flow that waits for an operation is run again
+
+
+def finding_of(value: Any, d: Definition, call: Call) -> ActFinding:
+    """Return the finding that an action's code returned, with its notes.
+
+    A value that is no finding is Unknown: the code ran, and what it did nobody can say.
+    """
+    if d.declared.kind in ("step", "flow"):
+        return _with_notes(_storable(Done(result=value), d), call)
+    if isinstance(value, Done | Accepted):
+        return _with_notes(_storable(value, d), call)
+    if isinstance(value, NotDone | Unknown):
+        return _with_notes(value, call)
+    reason = (
+        f"action {d.name} returned {type(value).__name__}: return ascertain.Done(ref=…),"
+        " Accepted, NotDone or Unknown. What it did is not known"
+    )
+    return _with_notes(Unknown(reason=reason), call)
+
+
+def _storable(finding: Done | Accepted, d: Definition) -> Done | Accepted:
+    try:
+        keys.canonical(finding.result, what=f"action {d.name}: result", limit=RESULT_BYTES)
+    except InputRefused as error:
+        # It happened; that its result cannot be kept must not make it look otherwise.
+        return replace(finding, result=None, evidence={**finding.evidence, "result": str(error)})
+    return finding
+
+
+def _with_notes(finding: ActFinding, call: Call) -> ActFinding:
+    more: dict[str, Any] = {}
+    if call.notes:
+        more["notes"] = call.notes
+    if call.costs:
+        more["costs"] = call.costs
+    return replace(finding, evidence={**finding.evidence, **more}) if more else finding
+
+
+def finding_of_error(error: BaseException, d: Definition, call: Call) -> ActFinding:
+    """Return what an exception of an action's code proves (law 13): mostly nothing."""
+    if d.declared.kind in ("step", "flow"):
+        return _of_flow(error)
+    http = call.http_used
+    trace = http.trace if http is not None else None
+    if isinstance(error, SendRefused) and trace is not None and trace.finding is not None:
+        first: ActFinding = trace.finding  # the first request's answer stands (law 17)
+        return _with_notes(first, call)
+    nothing = trace is None or trace.sent_nothing
+    if nothing and _declared(d) and not d.sends_itself:
+        # Every byte goes through call.http by declaration, and none has left (law 13).
+        late = getattr(error, "code", "") == "deadline_passed"
+        wrong = isinstance(error, UsageError) and not late
+        kind = NotDoneKind.INVALID if wrong else NotDoneKind.TRANSIENT
+        found = classify(error, None, single_request=False)
+        proven = found if isinstance(found, NotDone) else NotDone(kind, _reason(error))
+        return _with_notes(proven, call)
+    seen = trace if d.terms.hard and d.declared.sends_within is None else None
+    return _with_notes(classify(error, seen, d.declared.single_request), call)
+
+
+def _declared(d: Definition) -> bool:
+    """Tell whether the action says, itself or by its prepared request, that only `call.http`
+    sends; what was inferred from its code is no proof of "never sent"."""
+    return d.declared.sends == "call" or d.declared.prepare is not None
+
+
+def _reason(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:500]
+
+
+def reads_back(error: BaseException) -> bool:
+    """Tell whether the target said that our identity exists already: read it back (law 6)."""
+    return bool(getattr(error, "exists", False))
+
+
+def finding_of_read_back(found: LookFinding | Finding, error: BaseException) -> ActFinding:
+    """Return what reading back amounts to: only an object with our target key is ours."""
+    if isinstance(found, Done | Accepted):
+        return found
+    reason = f"the target says that it exists, and reading it back gave {type(found).__name__}"
+    return Unknown(reason=reason, evidence=getattr(error, "finding", Unknown()).evidence)
+
+
+def _of_flow(error: BaseException) -> ActFinding:
+    """A flow or step has no outside effect of its own: what stops it is not an effect."""
+    reason = _reason(error)
+    if isinstance(error, UsageError):
+        return NotDone(NotDoneKind.INVALID, reason)
+    wait = FLOW_RETRY if isinstance(error, AscertainError) else None
+    return NotDone(NotDoneKind.TRANSIENT, reason, retry_after=wait)
+
+
+def finding_of_look_error(error: BaseException, d: Definition) -> LookFinding:
+    """A look-up's error is Unknown, never Absent (law 14)."""
+    return Unknown(reason=f"the look-up of {d.name} raised {type(error).__name__}: {error}"[:500])
+
+
+def saw_sending(d: Definition, call: Call, finding: ActFinding) -> None:
+    """Take note of an action that acted although `call.http` sent nothing: its sending is not
+    ours to bound (law 5)."""
+    unused = call.http_used is None
+    if d.declared.kind == "action" and isinstance(finding, Done | Accepted) and unused:
+        d.saw_own_sending()
+
+
+
+
+def findings_of_bulk(value: Any, d: Definition, call: Call, count: int) -> list[ActFinding]:
+    """Return a finding for each item of a bulk call; another number of them says nothing."""
+    if isinstance(value, list | tuple) and len(value) == count:
+        return [finding_of(v, d, call) for v in value]
+    reason = (
+        f"bulk action {d.name} returned {type(value).__name__} for {count} items: return a list"
+        " with one finding for each, in order"
+    )
+    return [Unknown(reason=reason)] * count
+
+
+def make_http(call: Call, ticket: Ticket, clock: Clock, *, effect: bool) -> Any:
+    """Return the client of one attempt; needs the extra `http`."""
+    try:
+        from ascertain.targets.http import AsyncEffectHttp, EffectHttp
+    except ImportError as error:
+        raise UsageError(
+            "call.http needs the extra: pip install 'ascertain[http]'"
+        ) from error
+    d = ticket.definition
+    inner = EffectHttp(
+        deadline=lambda: ticket.deadline,
+        clock=clock.boottime,
+        contract=d.declared.contract,
+        request=call.request,
+        effect=effect,
+    )
+    function = d.function if effect or d.look is None else d.look.function
+    return AsyncEffectHttp(inner) if inspect.iscoroutinefunction(function) else inner

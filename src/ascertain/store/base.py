@@ -1,0 +1,163 @@
+"""The store's protocol: what a database must do. It decides nothing.
+
+A `Change` is decided by `core` on a `Snapshot` and applied only while the status still carries
+the stamp it was decided on. So two callers can never both win (law 2), and a batch whose COMMIT
+lost its connection can be written again: a change whose own stamp is found has been applied.
+Every verb takes lists; one is a list of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+import msgspec
+
+from ascertain.core.model import (
+    Approval,
+    Attempt,
+    Change,
+    Control,
+    Evidence,
+    Expected,
+    FrozenRequest,
+    Incarnation,
+    Reference,
+    Review,
+    Run,
+    Snapshot,
+)
+
+BATCH = 500  # changes in one transaction at most
+PAGE = 1000  # rows that one reading verb returns at most
+
+
+class Written(msgspec.Struct, frozen=True):
+    """The answer to one change.
+
+    `applied`: it is durable. Otherwise nothing of it was written, and `current` is what the
+    store holds now (None: no such operation), or `taken_by` is the operation that already owns
+    one of its effect references under the same contract.
+    """
+
+    applied: bool
+    current: Snapshot | None = None
+    taken_by: str | None = None
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """What `find` looks for; fields left at None do not restrict."""
+
+    namespace: str | None = None
+    action: str | None = None
+    key: str | None = None
+    run: str | None = None
+    event: str | None = None
+    ref: str | None = None
+    states: Sequence[str] | None = None
+    waiting_on: str | None = None
+    supersedes: str | None = None  # id of the older operation
+    text: str | None = None  # plain text within key or title
+    unsettled: bool | None = None
+
+
+class Store(Protocol):
+    """A database that keeps the ledger. All methods may be called from any thread.
+
+    All raise StoreError subclasses only: StoreBusy, StoreUnavailable, StoreCorrupt,
+    SchemaMismatch; after any of them nothing of the call is known to be written, except by
+    `write` and `put`, which resolve whether it was before they raise.
+    """
+
+    durability: str  # for receipts and figures, e.g. "SQLite WAL, synchronous=FULL"
+
+    def now(self) -> int:
+        """Return the store's clock in µs: the only clock of leases and retention."""
+
+    def put(self, change: Change) -> Future[Written]:
+        """Queue one change for the committer; the future resolves once it is durable."""
+
+    def write(self, changes: Sequence[Change]) -> list[Written]:
+        """Write changes, each all or nothing, and return when they are durable.
+
+        One answer per change, in order; a bad or conflicting one fails no neighbour.
+        """
+
+    def snapshots(self, ids: Sequence[str]) -> dict[str, Snapshot]:
+        """Read operations with their status, settled or not, by id."""
+
+    def by_keys(self, namespace: str, pairs: Sequence[tuple[str, str]]) -> list[Snapshot | None]:
+        """Read operations by (action, key), in order; None where there is none."""
+
+    def take(
+        self, now: int, until: int, namespace: str, actions: Sequence[str], limit: int
+    ) -> list[Snapshot]:
+        """Take due work: unsettled, `due_at` <= now; oldest first, no row twice at once.
+
+        Moves each one's `due_at` to `until`, so that other workers pass it by meanwhile; the
+        stamp stays, and the snapshot returned shows `due_at` as it was. Skips locked rows.
+        """
+
+    def find(self, what: Filter, after: str = "", limit: int = 100) -> list[Snapshot]:
+        """Read operations by filter, ordered by id (time), starting after that id."""
+
+    def attempts(self, operation: str) -> list[Attempt]:
+        """Read all attempts of an operation, oldest first."""
+
+    def evidence(self, operation: str) -> list[Evidence]:
+        """Read the evidence of an operation in order."""
+
+    def references(self, operation: str) -> list[Reference]:
+        """Read the effect references of an operation, oldest first."""
+
+    def requests(self, operation: str) -> list[FrozenRequest]:
+        """Read the frozen requests of an operation by epoch."""
+
+    def approvals(self, operation: str) -> list[Approval]:
+        """Read the approvals asked for an operation, oldest first."""
+
+    def reviews(
+        self, namespace: str | None, operation: str | None = None, *, closed: bool = False
+    ) -> list[Review]:
+        """Read reviews, oldest first: open ones, or with `closed` all."""
+
+    def control(self, namespace: str, action: str, scope: str) -> Control | None:
+        """Read the positive control of an action in a scope."""
+
+    def open_run(self, run: Run, expected: Sequence[Expected]) -> Run:
+        """Write a run (or change the one of this id) and add keys that it expects; durable."""
+
+    def runs(self, namespace: str, name: str | None = None) -> list[Run]:
+        """Read runs, newest first, of one name or all."""
+
+    def expected(self, run: str) -> list[Expected]:
+        """Read the keys that a run expects."""
+
+    def counts(self, namespace: str) -> dict[str, int]:
+        """Count the working set by state, and open reviews as `reviews`; never scans history."""
+
+    def incarnations(self, new: Incarnation | None = None) -> list[Incarnation]:
+        """Read the lives of the store, oldest first, after adding `new` if given; durable."""
+
+    def meta(self, name: str, value: str | None = None) -> str | None:
+        """Read a named setting of the store (`secret`, `clock`, …), after setting it if given."""
+
+    def prune(self, before: int, limit: int) -> int:
+        """Turn settled operations last changed before that time into tombstones (law 19).
+
+        Removes input, result, attempts, evidence, requests and approvals; keeps key,
+        fingerprint, state and effect references. Returns how many; at most `limit`.
+        """
+
+    def join(self, connection: Any, changes: Sequence[Change]) -> list[Written]:
+        """Write changes in the caller's own open transaction (PostgreSQL); he commits."""
+
+    def rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Iterate over everything as (table, row) in a consistent order, for export."""
+
+    def check(self) -> list[str]:
+        """Check the store's integrity and return what is wrong, in words; empty when sound."""
+
+    def close(self) -> None:
+        """Write what is queued, then let go of the database."""

@@ -1,0 +1,195 @@
+"""Group commit: one transaction for everything that waits, at once, without a timer.
+
+While one commit waits for the disk, the next batch gathers; so the disk itself is the window.
+A caller who finds nobody else commits by himself, because a hop to another thread costs a tenth
+of the whole; as soon as callers meet, the committer's thread takes over.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
+
+from ascertain.core.errors import AscertainError, StoreError, StoreUnavailable
+from ascertain.core.model import Change
+from ascertain.store.base import BATCH, Written
+
+Answer = Written | AscertainError
+CLOSE_WAIT = 30.0  # seconds that close() waits for what is queued
+
+
+class _Ticket:
+    """What one caller waits for: some changes, then either a future or a gate is released."""
+
+    __slots__ = ("answers", "changes", "failure", "future", "gate")
+
+    def __init__(self, changes: Sequence[Change], future: Future[Written] | None) -> None:
+        self.changes = changes
+        self.future = future
+        self.answers: Sequence[Answer] = ()
+        self.failure: BaseException | None = None
+        self.gate = threading.Lock()
+        if future is None:
+            self.gate.acquire()
+
+    def resolve(self, answers: Sequence[Answer]) -> None:
+        """Hand the answers over."""
+        self.answers = answers
+        if self.future is None:
+            self.gate.release()
+        elif isinstance(answers[0], Written):
+            self.future.set_result(answers[0])
+        else:
+            self.future.set_exception(answers[0])
+
+
+class Committer:
+    """Queues changes and commits them in groups; `commit` writes one group and answers each.
+
+    `commit` must answer every change, with an error where one could not be written, and leave
+    no transaction open, whatever happens. It is never called twice at the same time.
+    """
+
+    def __init__(self, commit: Callable[[Sequence[Change]], list[Answer]], name: str) -> None:
+        """Start with nothing queued and without a thread."""
+        self._commit = commit
+        self._name = name
+        self._turn = threading.Lock()  # held by whoever commits
+        self._mutex = threading.Lock()  # guards the fields below
+        self._work = threading.Condition(self._mutex)
+        self._queue: deque[_Ticket] = deque()
+        self._crowded = False  # the last batch held more than one caller's changes
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        # A process that ends with changes queued still writes them.
+        self._at_exit = partial(_close_quietly, weakref.ref(self))
+        atexit.register(self._at_exit)
+
+    def put(self, change: Change) -> Future[Written]:
+        """Queue one change; the future resolves once it is durable."""
+        future: Future[Written] = Future()
+        # Nobody can cancel a write that is on its way: the future is running from the start.
+        future.set_running_or_notify_cancel()
+        self._enqueue([_Ticket((change,), future)])
+        return future
+
+    def write(self, changes: Sequence[Change]) -> list[Written]:
+        """Commit changes and return their answers; durable on return.
+
+        Raises the first error among the answers once all of them are known; `written` of the
+        error holds the others.
+        """
+        tickets = [
+            _Ticket(changes[start : start + BATCH], None) for start in range(0, len(changes), BATCH)
+        ]
+        if len(tickets) == 1 and self._idle():
+            self._commit_own(tickets[0])
+        elif tickets:
+            self._enqueue(tickets)
+        answers: list[Answer] = []
+        for ticket in tickets:
+            ticket.gate.acquire()
+            answers += ticket.answers
+        for answer in answers:
+            if isinstance(answer, AscertainError):
+                answer.facts.setdefault("written", answers)
+                raise answer
+        return [answer for answer in answers if isinstance(answer, Written)]
+
+    def exclusive(self) -> threading.Lock:
+        """Return the lock that whoever uses the committing connection must hold."""
+        return self._turn
+
+    def close(self) -> None:
+        """Write what is queued and end the thread; later calls are refused."""
+        atexit.unregister(self._at_exit)
+        with self._mutex:
+            self._closed = True
+            thread = self._thread
+            self._work.notify_all()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(CLOSE_WAIT)
+
+    # --- the caller's own commit -----------------------------------------------------------
+
+    def _idle(self) -> bool:
+        """Take the turn if nobody commits, waits or came in a crowd just now."""
+        if self._crowded or self._queue or self._closed:
+            return False
+        return self._turn.acquire(blocking=False)
+
+    def _commit_own(self, ticket: _Ticket) -> None:
+        try:
+            self._run([ticket])
+        finally:
+            self._turn.release()
+            if self._queue:
+                with self._mutex:
+                    self._wake()
+
+    # --- the committer's thread ------------------------------------------------------------
+
+    def _enqueue(self, tickets: Sequence[_Ticket]) -> None:
+        with self._mutex:
+            if self._closed:
+                raise StoreUnavailable(f"The store {self._name} is closed; open it again.")
+            self._queue.extend(tickets)
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._serve, name=f"ascertain-committer {self._name}", daemon=True
+            )
+            self._thread.start()
+        self._work.notify()
+
+    def _serve(self) -> None:
+        while True:
+            with self._mutex:
+                while not self._queue and not self._closed:
+                    self._work.wait()
+                if not self._queue:
+                    return
+            with self._turn:
+                # Drained only now, so that all who came while another committed go together.
+                batch = self._drain()
+                self._crowded = len(batch) > 1
+                if batch:
+                    self._run(batch)
+
+    def _drain(self) -> list[_Ticket]:
+        batch: list[_Ticket] = []
+        size = 0
+        with self._mutex:
+            while self._queue and (not batch or size + len(self._queue[0].changes) <= BATCH):
+                ticket = self._queue.popleft()
+                size += len(ticket.changes)
+                batch.append(ticket)
+        return batch
+
+    def _run(self, batch: Sequence[_Ticket]) -> None:
+        changes = [change for ticket in batch for change in ticket.changes]
+        try:
+            answers = self._commit(changes)
+        except StoreError as error:
+            answers = [error] * len(changes)
+        except Exception as error:
+            failure = StoreUnavailable(f"Writing to the store failed: {error!r}; open it again.")
+            failure.__cause__ = error
+            answers = [failure] * len(changes)
+        start = 0
+        for ticket in batch:
+            end = start + len(ticket.changes)
+            ticket.resolve(answers[start:end])
+            start = end
+
+
+def _close_quietly(committer: weakref.ref[Committer]) -> None:
+    if (alive := committer()) is not None:
+        alive.close()

@@ -1,0 +1,148 @@
+"""Named queries from .sql files, checked when they are loaded.
+
+A query is `-- name: x`, a line `-- why`, then one statement with `:named` parameters. A file for
+one database overrides the shared one by name, so that what differs is in one place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from operator import attrgetter
+from typing import Any
+
+from ascertain.core.errors import StoreError
+
+NAME = re.compile(r"^-- name: ([a-z0-9_]+)$", re.MULTILINE)
+# A quoted text, a comment, a cast or a parameter: only the last is translated.
+TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z][a-z0-9_]*)")
+
+
+class Query(str):
+    """One statement in a database's own form, with the names of its parameters in order."""
+
+    name: str
+    params: tuple[str, ...]
+
+    def __new__(cls, name: str, text: str, params: tuple[str, ...]) -> Query:
+        """Keep the text as the string itself, so that drivers take it as it is."""
+        query = super().__new__(cls, text)
+        query.name = name
+        query.params = params
+        return query
+
+    def values(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return the parameters of a mapping in the order of this statement."""
+        return tuple(given[name] for name in self.params)
+
+    def reader(self, without: int = 0) -> Callable[[Any], tuple[Any, ...]]:
+        """Return a function that reads the parameters from a record, except the last few."""
+        names = self.params[: len(self.params) - without]
+        read: Callable[[Any], tuple[Any, ...]] = attrgetter(*names)
+        return read
+
+
+class Queries(dict[str, Query]):
+    """All statements of one database by name."""
+
+    def __init__(self, texts: Mapping[str, str], translate: Callable[[str, str], Query]) -> None:
+        """Translate every text to the database's own form."""
+        super().__init__({name: translate(name, text) for name, text in texts.items()})
+        self._texts = texts
+        self._translate = translate
+        self._joined: dict[tuple[str, ...], Query] = {}
+
+    def joined(self, head: str, conditions: Sequence[str], tail: str) -> Query:
+        """Return a statement with some named conditions joined by `and`; made once each."""
+        names = (head, *conditions, tail)
+        if names not in self._joined:
+            body = " and\n    ".join(self._texts[name] for name in names[:-1])
+            text = f"{body}\n{self._texts[tail]}"
+            self._joined[names] = self._translate(" ".join(names), text)
+        return self._joined[names]
+
+    def expect(self, names: Collection[str]) -> None:
+        """Refuse to start with a statement missing or one that nobody uses."""
+        missing = sorted(set(names) - set(self))
+        unused = sorted(set(self) - set(names))
+        if missing or unused:
+            raise StoreError(
+                f"The SQL files do not match this version of Ascertain: missing {missing}, "
+                f"unused {unused}; install the package again."
+            )
+
+
+def split(text: str, source: str) -> Iterator[tuple[str, str]]:
+    """Yield (name, statement) of a file; a name twice or one without a reason is refused."""
+    seen: set[str] = set()
+    pieces = NAME.split(text)[1:]
+    for name, body in zip(pieces[::2], pieces[1::2], strict=True):
+        lines = body.strip().split("\n")
+        statement = "\n".join(line for line in lines if not line.startswith("--"))
+        if name in seen or not lines[0].startswith("-- ") or not statement.strip():
+            raise StoreError(f"{source}: query {name} is there twice, empty, or says not why.")
+        seen.add(name)
+        yield name, statement.strip().removesuffix(";")
+
+
+def numbered(name: str, text: str) -> Query:
+    """Translate to SQLite's `?1`, so that values bind by position, the fastest way."""
+    params: list[str] = []
+
+    def place(match: re.Match[str]) -> str:
+        param = match[1]
+        if param is None:
+            return match[0]
+        if param not in params:
+            params.append(param)
+        return f"?{params.index(param) + 1}"
+
+    return Query(name, TOKEN.sub(place, text), tuple(params))
+
+
+def formatted(name: str, text: str) -> Query:
+    """Translate to psycopg's `%(name)s`; a literal percent sign is doubled."""
+    params: list[str] = []
+
+    def place(match: re.Match[str]) -> str:
+        param = match[1]
+        if param is None:
+            return match[0].replace("%", "%%")
+        if param not in params:
+            params.append(param)
+        return f"%({param})s"
+
+    parts: list[str] = []
+    end = 0
+    for match in TOKEN.finditer(text):
+        parts += [text[end : match.start()].replace("%", "%%"), place(match)]
+        end = match.end()
+    parts.append(text[end:].replace("%", "%%"))
+    return Query(name, "".join(parts), tuple(params))
+
+
+@cache
+def load(database: str) -> Queries:
+    """Load the statements of `sqlite` or `postgres`, its own over the shared ones."""
+    translate = numbered if database == "sqlite" else formatted
+    folder = files("ascertain.store") / "sql"
+    texts: dict[str, str] = {}
+    for source in ("queries.sql", f"{database}.sql"):
+        texts.update(split((folder / source).read_text("utf-8"), source))
+    return Queries(texts, translate)
+
+
+@cache
+def migrations(database: str) -> list[tuple[int, str, str]]:
+    """Return (number, file name, text) of every migration, in order and without a gap."""
+    folder = files("ascertain.store") / "sql" / "migrations" / database
+    found = sorted(
+        (int(entry.name[:4]), entry.name, entry.read_text("utf-8"))
+        for entry in folder.iterdir()
+        if entry.name.endswith(".sql")
+    )
+    if [number for number, _, _ in found] != list(range(1, len(found) + 1)):
+        raise StoreError(f"The migrations of {database} are not numbered 1, 2, 3 …")
+    return found

@@ -1,0 +1,385 @@
+"""The ledger in PostgreSQL, for many machines: READ COMMITTED, also behind PgBouncer."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import psycopg
+
+from ascertain.core.errors import (
+    AscertainError,
+    SchemaMismatch,
+    StoreBusy,
+    StoreError,
+    StoreUnavailable,
+    UsageError,
+)
+from ascertain.core.model import Change, Snapshot
+from ascertain.store import apply, reads
+from ascertain.store.base import PAGE, Written
+from ascertain.store.bulk import apart, is_plain, parameters
+from ascertain.store.committer import Answer, Committer
+from ascertain.store.loader import Query, load, migrations
+from ascertain.store.pg_driver import (
+    Kind,
+    Pool,
+    Raw,
+    Row,
+    ServerClock,
+    Session,
+    explain,
+    kind_of,
+    name_of,
+)
+from ascertain.store.records import TABLES, named, snapshot
+
+T = TypeVar("T")
+
+READERS = 4  # connections that read at the same time, per process
+TIMEOUT = 10.0  # seconds to wait for a connection, and to reconnect
+LOCK_GROUP = 500  # ms that a group waits for a row that somebody holds
+LOCK_APART = 50  # ms that one change waits by itself, so that it hardly stalls the others
+LOCK_AGAIN = 10_000  # ms after a lost connection: the same commit may still be in flight
+MIGRATION_LOCK = 0x41534354
+USES = (
+    *apply.USES,
+    *reads.USES,
+    *("write_group", "write_group_whole", "clock", "begin", "snapshots", "snapshots_by_key"),
+    *("take", "migration_lock", "meta_exists", "isolation"),
+)
+
+
+class PostgresStore(reads.SharedVerbs):
+    """Keeps the ledger in a PostgreSQL database; its tables are made in the search path."""
+
+    durability = "PostgreSQL, synchronous_commit=on"
+
+    def __init__(
+        self,
+        dsn: str,
+        clock: Callable[[], int] | None = None,
+        *,
+        migrate: bool = True,
+        readers: int = READERS,
+        timeout: float = TIMEOUT,
+    ) -> None:
+        """Connect, making or migrating the tables; durable on return.
+
+        Raises StoreUnavailable, StoreBusy or SchemaMismatch, each naming the database and the
+        next step.
+        """
+        self.name = name_of(dsn)
+        self.queries = load("postgres")
+        self.queries.expect(USES)
+        self._dsn = dsn
+        self._clock = clock
+        self._readers = readers
+        self._timeout = timeout
+        self._applier = apply.Applier(self.queries, alone=False)
+        self._closed = False
+        self._start()
+        try:
+            with self._explained():
+                self._migrate(migrate)
+        except BaseException:
+            self.close()
+            raise
+        _stores.add(self)
+
+    # --- opening and closing ---------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._pool = Pool(self._dsn, self._readers, self._timeout)
+        self._writers = Pool(self._dsn, 1, self._timeout)  # the committer's own connection
+        self._server_clock = ServerClock()
+        self._committer = Committer(self._commit, self.name)
+
+    def _migrate(self, migrate: bool) -> None:
+        steps = migrations("postgres")
+        newest = steps[-1][0]
+        with self._pool.use() as raw, raw.transaction():
+            session = Session(raw)
+            if self._version(session) == newest:
+                return
+            session.ask(self.queries["migration_lock"], (MIGRATION_LOCK,))
+            version = self._version(session)
+            if version > newest:
+                raise SchemaMismatch(
+                    f"The store {self.name} has schema {version}, this version of Ascertain "
+                    f"knows {newest}; install the version that wrote it, or a newer one."
+                )
+            if version and version < newest and not migrate:
+                raise SchemaMismatch(
+                    f"The store {self.name} has schema {version}, this version of Ascertain "
+                    f"needs {newest}; stop its older users, then run `ascertain store migrate`."
+                )
+            for number, name, text in steps:
+                if number > version:
+                    session.do(Query(name, text.replace("%", "%%"), ()), ())
+            session.do(self.queries["meta_set"], ("schema", str(newest)))
+            # Made once, at the store's creation: all machines derive the same target keys from it.
+            session.do(self.queries["meta_first"], ("secret", secrets.token_hex(32)))
+
+    def _version(self, session: Session) -> int:
+        if not session.ask(self.queries["meta_exists"], ())[0][0]:
+            return 0
+        rows = session.ask(self.queries["meta_get"], ("schema",))
+        return int(rows[0][0]) if rows else 0
+
+    def close(self) -> None:
+        """Write what is queued, then let go of the database."""
+        _stores.discard(self)
+        self._committer.close()
+        self._closed = True
+        with self._committer.exclusive():
+            self._writers.drop()
+        self._pool.drop()
+
+    def reborn(self) -> None:
+        """Go on after a fork, in the child: with its own connections, thread and queue."""
+        _inherited.extend((*self._pool.inherited(), *self._writers.inherited()))
+        _inherited_pools.extend((self._pool, self._writers))
+        self._start()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        if self._closed:
+            raise StoreUnavailable(f"The store {self.name} is closed; open it again.")
+        try:
+            yield
+        except psycopg.Error as error:
+            raise explain(error, self.name) from error
+
+    # --- time ------------------------------------------------------------------------------
+
+    def now(self) -> int:
+        """Return the server's time in µs, mostly without asking it."""
+        if self._clock is not None:
+            return self._clock()
+        with self._explained():
+            return self._server_clock.now(self._ask_time)
+
+    def _ask_time(self) -> int:
+        return int(self._ask(self.queries["clock"], {})[0][0])
+
+    # --- writing ---------------------------------------------------------------------------
+
+    def put(self, change: Change) -> Future[Written]:
+        """Queue one change for the committer; the future resolves once it is durable."""
+        return self._committer.put(change)
+
+    def write(self, changes: Sequence[Change]) -> list[Written]:
+        """Write changes, each all or nothing, and return when they are durable."""
+        return self._committer.write(changes)
+
+    def _commit(self, changes: Sequence[Change]) -> list[Answer]:
+        """Write one group, again and again while the connection is lost; then answer each.
+
+        A change whose own stamp is found was written before the loss; the run that finds it
+        waits for a commit that is still in flight, as for any other's row.
+        """
+        until = time.monotonic() + self._timeout
+        pause, lost = 0.01, False
+        while True:
+            try:
+                with self._writers.use() as raw:
+                    return self._group(raw, changes, again=lost)
+            except psycopg.Error as error:
+                failure = explain(error, self.name)
+                if kind_of(error) is not Kind.LOST or time.monotonic() > until:
+                    return [failure] * len(changes)
+            self._writers.drop()
+            time.sleep(pause)
+            pause, lost = min(1.0, pause * 2), True
+
+    def _group(self, raw: Raw, changes: Sequence[Change], *, again: bool) -> list[Answer]:
+        together, rest = apart(changes)
+        answers: dict[int, Answer] = {}
+        if together:
+            try:
+                rest += self._together(raw, changes, together, again=again)
+            except psycopg.Error as error:
+                if kind_of(error) not in (Kind.ITEM, Kind.BLOCKED):
+                    raise
+                # One is bad or blocked: each for itself, so that it fails alone.
+                rest += together
+            else:
+                applied = Written(applied=True)
+                answers = dict.fromkeys(set(together) - set(rest), applied)
+                answers |= self._met(raw, changes, [p for p in rest if p in set(together)])
+        wait = LOCK_AGAIN if again else LOCK_GROUP if len(changes) == 1 else LOCK_APART
+        for place in sorted(set(rest) - set(answers)):
+            answers[place] = self._alone(raw, changes[place], wait)
+        return [answers[place] for place in range(len(changes))]
+
+    def _together(
+        self, raw: Raw, changes: Sequence[Change], places: Sequence[int], *, again: bool
+    ) -> list[int]:
+        """Write a group by one statement; return the places that something stands in the way of."""
+        group = [changes[place] for place in places]
+        query = self.queries["write_group" if is_plain(group) else "write_group_whole"]
+        values = parameters(group)
+        values["lock_timeout"] = f"{LOCK_AGAIN if again else LOCK_GROUP}ms"
+        sent = ServerClock.local()
+        rows = Session(raw).ask(query, query.values(values))
+        if rows:
+            self._server_clock.learn(sent, rows[0][1])
+        won = {row[0] for row in rows}
+        return [place for place in places if changes[place].status.operation not in won]
+
+    def _met(
+        self, raw: Raw, changes: Sequence[Change], places: Sequence[int]
+    ) -> dict[int, Written]:
+        """Answer changes that met something newer, by a new statement; others stay open.
+
+        The statement that met it may have begun before the other's commit, and not see it.
+        """
+        session, answers = Session(raw), {}
+        for place in places:
+            change = changes[place]
+            current = self._applier.current(session, change)
+            if current is not None and current.status.stamp != change.guard:
+                ours = apply.is_ours(change, current)
+                answers[place] = Written(applied=ours, current=current)
+        return answers
+
+    def _alone(self, raw: Raw, change: Change, wait: int) -> Answer:
+        try:
+            with raw.transaction():
+                session = Session(raw)
+                session.ask(self.queries["begin"], (f"{wait}ms",))
+                return self._applier.apply(session, change)
+        except psycopg.Error as error:
+            if kind_of(error) is Kind.LOST:
+                raise
+            failure = explain(error, self.name)
+            if isinstance(failure, StoreBusy):
+                failure = StoreBusy(f"Operation {change.status.operation}: {failure}")
+            return failure
+        except AscertainError as error:
+            return error
+
+    def _transaction(self, work: Callable[[apply.Session], T]) -> T:
+        with self._explained(), self._pool.use() as raw, raw.transaction():
+            session = Session(raw)
+            session.ask(self.queries["begin"], (f"{LOCK_AGAIN}ms",))
+            return work(session)
+
+    def take(
+        self, now: int, until: int, namespace: str, actions: Sequence[str], limit: int
+    ) -> list[Snapshot]:
+        """Take due work: unsettled, `due_at` <= now; oldest first, no row twice at once."""
+        values = {
+            "now": now,
+            "until": until,
+            "namespace": namespace,
+            "actions": list(actions),
+            "limit": max(0, min(limit, PAGE)),
+        }
+        with self._explained(), self._pool.use() as raw:
+            query = self.queries["take"]
+            return [snapshot(row) for row in Session(raw).ask(query, query.values(values))]
+
+    def join(self, connection: Any, changes: Sequence[Change]) -> list[Written]:
+        """Write changes in the caller's own open transaction; they are durable once he commits."""
+        if not isinstance(connection, psycopg.Connection):
+            raise UsageError("join() needs a psycopg.Connection that is in a transaction.")
+        in_error = psycopg.pq.TransactionStatus.INERROR
+        idle = psycopg.pq.TransactionStatus.IDLE
+        status = connection.info.transaction_status
+        if status == in_error or (status == idle and connection.autocommit):
+            raise UsageError(
+                "join() needs an open transaction: use `with connection.transaction():`."
+            )
+        with self._explained():
+            session = Session(connection)
+            isolation = session.ask(self.queries["isolation"], ())[0][0]
+            if isolation != "read committed":
+                raise UsageError(
+                    f"join() needs READ COMMITTED, this transaction is {isolation.upper()}: it "
+                    "would not see who won a key. Set the connection's isolation level."
+                )
+            # In the order of identities, as every batch, so that nobody waits in a circle.
+            order = sorted(range(len(changes)), key=lambda place: _identity(changes[place]))
+            answers = {place: self._applier.apply(session, changes[place]) for place in order}
+        return [answers[place] for place in range(len(changes))]
+
+    # --- reading ---------------------------------------------------------------------------
+
+    def _ask(self, query: Query, values: Mapping[str, Any]) -> list[Row]:
+        given = query.values(values)
+
+        def work(raw: Raw) -> list[Row]:
+            return Session(raw).ask(query, given)
+
+        with self._explained():
+            rows: list[Row] = self._pool.again(work)
+            return rows
+
+    def snapshots(self, ids: Sequence[str]) -> dict[str, Snapshot]:
+        """Read operations with their status, settled or not, by id."""
+        rows = self._ask(self.queries["snapshots"], {"ids": list(ids)})
+        return {found.operation.id: found for found in map(snapshot, rows)}
+
+    def by_keys(self, namespace: str, pairs: Sequence[tuple[str, str]]) -> list[Snapshot | None]:
+        """Read operations by (action, key), in order; None where there is none."""
+        values = {
+            "namespace": namespace,
+            "actions": [action for action, _ in pairs],
+            "keys": [key for _, key in pairs],
+        }
+        found: list[Snapshot | None] = [None] * len(pairs)
+        for *row, place in self._ask(self.queries["snapshots_by_key"], values):
+            found[place - 1] = snapshot(row)
+        return found
+
+    def rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Iterate over everything as (table, row) in one read snapshot, for export."""
+        with self._explained():
+            raw = self._pool.connect()
+            try:
+                raw.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+                raw.read_only = True
+                with raw.transaction():
+                    for table in TABLES:
+                        with raw.cursor(f"export_{table}") as cursor:
+                            cursor.itersize = PAGE
+                            cursor.execute(str(self.queries[f"export_{table}"]))
+                            names = [column.name for column in cursor.description or ()]
+                            for row in cursor:
+                                yield table, named(names, row)
+            finally:
+                raw.close()
+
+    def check(self) -> list[str]:
+        """Check the ledger's integrity and return what is wrong, in words; empty when sound."""
+        return self._inconsistencies()
+
+
+def _identity(change: Change) -> tuple[str, str, str]:
+    new = change.operation
+    if new is None:
+        return (change.status.namespace, change.status.action, change.status.operation)
+    return (new.namespace, new.action, new.key)
+
+
+# --- forks: a child must neither use nor end its parent's sessions ----------------------------
+
+_stores: weakref.WeakSet[PostgresStore] = weakref.WeakSet()
+_inherited: list[Raw] = []
+_inherited_pools: list[Pool] = []
+
+
+def _after_fork_in_child() -> None:
+    for store in list(_stores):
+        store.reborn()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,220 @@
+"""The verbs that both databases share: every reading one, and the rare writing ones."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from ascertain.core.errors import StoreError
+from ascertain.core.model import (
+    Approval,
+    Attempt,
+    Control,
+    Evidence,
+    Expected,
+    FrozenRequest,
+    Incarnation,
+    Record,
+    Reference,
+    Review,
+    Run,
+    Snapshot,
+    State,
+)
+from ascertain.store.apply import Session
+from ascertain.store.base import PAGE, Filter
+from ascertain.store.loader import Queries, Query
+from ascertain.store.records import TABLES, read, snapshot
+
+T = TypeVar("T")
+R = TypeVar("R", bound=Record)
+
+# The statements that this module uses.
+USES = (
+    *("find", "find_end", "find_namespace", "find_action", "find_key", "find_run", "find_event"),
+    *("find_ref", "find_states", "find_waiting_on", "find_supersedes", "find_text"),
+    *("find_open", "find_settled", "find_identity"),
+    *("attempts", "evidence", "references", "requests", "approvals", "control"),
+    *("reviews_of_operation", "reviews_open", "reviews_open_anywhere"),
+    *("reviews_all", "reviews_all_anywhere"),
+    *("run_write", "run_by_id", "runs", "runs_by_name", "expected", "expected_insert"),
+    *("counts", "counts_reviews", "incarnations", "incarnation_insert"),
+    *("meta_get", "meta_set", "meta_first"),
+    *("prune_due", "prune_operation", "prune_settled", "prune_attempt", "prune_evidence"),
+    *("prune_request", "prune_approval"),
+    *("check_no_status", "check_two_statuses", "check_no_operation", "check_evidence"),
+    *(f"export_{table}" for table in TABLES),
+)
+CHECKS = {
+    "check_no_status": "operation {} has no status",
+    "check_two_statuses": "operation {} is both settled and unsettled",
+    "check_no_operation": "something is stored about operation {}, which is not there",
+    "check_evidence": "operation {} has more evidence than its status counts",
+}
+IDENTITY = {"namespace", "action", "key"}
+SAME = ("namespace", "action", "key", "run", "event", "ref", "supersedes", "waiting_on")
+
+
+class SharedVerbs(ABC):
+    """What a store does the same way on every database, over three means of its own."""
+
+    queries: Queries
+
+    @abstractmethod
+    def _ask(self, query: Query, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """Read outside any transaction."""
+
+    @abstractmethod
+    def _transaction(self, work: Callable[[Session], T]) -> T:
+        """Run work in a write transaction; durable on return, undone if it raises."""
+
+    def _records(self, record: type[R], name: str, /, **values: Any) -> list[R]:
+        return [read(record, row) for row in self._ask(self.queries[name], values)]
+
+    def find(self, what: Filter, after: str = "", limit: int = 100) -> list[Snapshot]:
+        """Read operations by filter, ordered by id (time), starting after that id."""
+        names = [name for name in SAME if getattr(what, name) is not None]
+        values: dict[str, Any] = {name: getattr(what, name) for name in names}
+        values |= {"after": after, "limit": max(0, min(limit, PAGE))}
+        if what.states is not None:
+            states = [*dict.fromkeys(str(state) for state in what.states)]
+            if not states:
+                return []
+            names.append("states")
+            padded = (states * len(State))[: len(State)]
+            values |= {f"state{place}": state for place, state in enumerate(padded, 1)}
+        if what.text:
+            names.append("text")
+            values["text"] = "".join(c.lower() if c.isascii() else c for c in what.text)
+        if IDENTITY <= set(names):
+            names = ["identity", *(name for name in names if name not in IDENTITY)]
+        head = {None: "find", True: "find_open", False: "find_settled"}[what.unsettled]
+        query = self.queries.joined(head, [f"find_{name}" for name in names], "find_end")
+        return [snapshot(row) for row in self._ask(query, values)]
+
+    def attempts(self, operation: str) -> list[Attempt]:
+        """Read all attempts of an operation, oldest first."""
+        return self._records(Attempt, "attempts", operation=operation)
+
+    def evidence(self, operation: str) -> list[Evidence]:
+        """Read the evidence of an operation in order."""
+        return self._records(Evidence, "evidence", operation=operation)
+
+    def references(self, operation: str) -> list[Reference]:
+        """Read the effect references of an operation, oldest first."""
+        return self._records(Reference, "references", operation=operation)
+
+    def requests(self, operation: str) -> list[FrozenRequest]:
+        """Read the frozen requests of an operation by epoch."""
+        return self._records(FrozenRequest, "requests", operation=operation)
+
+    def approvals(self, operation: str) -> list[Approval]:
+        """Read the approvals asked for an operation, oldest first."""
+        return self._records(Approval, "approvals", operation=operation)
+
+    def reviews(
+        self, namespace: str | None, operation: str | None = None, *, closed: bool = False
+    ) -> list[Review]:
+        """Read reviews, oldest first: open ones, or with `closed` all."""
+        if operation is not None:
+            found = self._records(Review, "reviews_of_operation", operation=operation)
+            return [
+                review
+                for review in found
+                if namespace in (None, review.namespace) and (closed or review.closed_at is None)
+            ]
+        name = "reviews_all" if closed else "reviews_open"
+        if namespace is None:
+            return self._records(Review, f"{name}_anywhere", limit=PAGE)
+        return self._records(Review, name, namespace=namespace, limit=PAGE)
+
+    def control(self, namespace: str, action: str, scope: str) -> Control | None:
+        """Read the positive control of an action in a scope."""
+        found = self._records(Control, "control", namespace=namespace, action=action, scope=scope)
+        return found[0] if found else None
+
+    def open_run(self, run: Run, expected: Sequence[Expected]) -> Run:
+        """Write a run (or change the one of this id) and add keys that it expects; durable."""
+        write, add = self.queries["run_write"], self.queries["expected_insert"]
+
+        def work(session: Session) -> None:
+            if not session.do(write, write.reader()(run)):
+                raise StoreError(
+                    f"Run {run.id} belongs to another namespace than {run.namespace!r}; "
+                    "give it an id of its own."
+                )
+            for key in expected:
+                session.do(add, add.reader()(key))
+
+        self._transaction(work)
+        return self._records(Run, "run_by_id", id=run.id)[0]
+
+    def runs(self, namespace: str, name: str | None = None) -> list[Run]:
+        """Read runs, newest first, of one name or all."""
+        if name is None:
+            return self._records(Run, "runs", namespace=namespace, limit=PAGE)
+        return self._records(Run, "runs_by_name", namespace=namespace, name=name, limit=PAGE)
+
+    def expected(self, run: str) -> list[Expected]:
+        """Read the keys that a run expects."""
+        return self._records(Expected, "expected", run=run)
+
+    def counts(self, namespace: str) -> dict[str, int]:
+        """Count the working set by state, and open reviews as `reviews`; never scans history."""
+        rows = self._ask(self.queries["counts"], {"namespace": namespace})
+        counts = {str(state): int(number) for state, number in rows}
+        rows = self._ask(self.queries["counts_reviews"], {"namespace": namespace})
+        return counts | {"reviews": int(rows[0][0])}
+
+    def incarnations(self, new: Incarnation | None = None) -> list[Incarnation]:
+        """Read the lives of the store, oldest first, after adding `new` if given; durable."""
+        if new is not None:
+            query = self.queries["incarnation_insert"]
+            self._transaction(lambda session: session.do(query, query.reader()(new)))
+        return self._records(Incarnation, "incarnations")
+
+    def meta(self, name: str, value: str | None = None) -> str | None:
+        """Read a named setting of the store, after setting it if given; then it is durable.
+
+        `secret` is made at the store's creation and can be replaced, never lost to a race.
+        """
+        if value is not None:
+            if name == "schema":
+                raise StoreError("The schema version is set by migrations alone.")
+            query = self.queries["meta_set"]
+            values = query.values({"name": name, "value": value})
+            self._transaction(lambda session: session.do(query, values))
+        rows = self._ask(self.queries["meta_get"], {"name": name})
+        return str(rows[0][0]) if rows else None
+
+    def prune(self, before: int, limit: int) -> int:
+        """Turn settled operations last changed before that time into tombstones (law 19).
+
+        Removes input, result, attempts, evidence, requests and approvals; keeps key,
+        fingerprint, state and effect references. Returns how many; at most `limit`.
+        """
+        due, settled = self.queries["prune_due"], self.queries["prune_settled"]
+        parts = [self.queries[f"prune_{part}"] for part in ("attempt", "evidence", "request", "approval")]
+        clear = self.queries["prune_operation"]
+
+        def work(session: Session) -> int:
+            bounds = {"before": before, "limit": max(0, min(limit, PAGE))}
+            pruned = 0
+            for (operation,) in session.ask(due, due.values(bounds)):
+                values = settled.values({"operation": operation, "before": before})
+                if not session.do(settled, values):
+                    continue
+                for part in (*parts, clear):
+                    session.do(part, (operation,))
+                pruned += 1
+            return pruned
+
+        return self._transaction(work)
+
+    def _inconsistencies(self) -> list[str]:
+        return [
+            words.format(row[0])
+            for name, words in CHECKS.items()
+            for row in self._ask(self.queries[name], {})
+        ]
