@@ -64,8 +64,9 @@ def claim(
             f"operation {case.operation.key}: an attempt is under way; wait for its end",
             operation=case.operation.id,
         )
-    deadline = world.now + terms.bounds.lease
-    draft.move(given, token=token, kind=kind, due_at=deadline)
+    lease_end = world.now + terms.bounds.lease
+    deadline = lease_end if kind is Kind.LOOK_UP else world.now + terms.sending
+    draft.move(given, token=token, kind=kind, due_at=lease_end)
     if kind is Kind.LOOK_UP:
         draft.set(lookups=before.lookups + 1)
     else:
@@ -132,6 +133,7 @@ def release(case: Case, world: World, stamp: int) -> Change:
     draft.move(Input.RELEASE, token=None, kind=None, due_at=world.now)
     if own.kind is Kind.LOOK_UP:
         draft.set(lookups=max(case.status.lookups - 1, 0))
+        go_on(draft, case.attempts)
     else:
         draft.set(attempts=max(case.status.attempts - 1, 0))
         recompute_deadline(draft, own, ends=None)

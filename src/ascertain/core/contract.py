@@ -242,6 +242,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     can_look_up: bool = False
     same_bytes: bool = False  # frozen request, or declared deterministic
     hard: bool = True  # the deadline of its sending is enforced, or declared
+    sends_within: int | None = None  # declared: how long code that sends by itself may send
     single_request: bool = False
     may_repeat: bool = False  # policy: a repeat only costs money, and one is allowed
     trust_assumed_absence: bool = False  # opt-in for effects that cannot be undone
@@ -259,6 +260,12 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
         if self.lag is None or self.late is None:
             return None
         return self.lag + self.late
+
+    @property
+    def sending(self) -> int:
+        """How long after its claim an attempt may begin to write an effect request, in µs: its
+        lease, which the runtime enforces, or what its code declares."""
+        return self.bounds.lease if self.sends_within is None else self.sends_within
 
     @property
     def reversible(self) -> bool:
@@ -368,4 +375,4 @@ def always_review(t: Terms) -> bool:
     if t.late is None or not t.hard:
         return True
     begins = 0 if race_free(t) else t.late + (t.lag or 0)
-    return begins + t.bounds.lease + t.late >= end
+    return begins + t.sending + t.late >= end

@@ -43,7 +43,7 @@ gave_up        | not_done  not_done  not_done  .         .         .         | i
 found          | done      =         done      done      =         done      | nothing        4 8
 found_accepted | accepted  =         accepted  =         =         accepted  | target         14
 absent         | .         .         pending   .         .         .         | clock          5
-not_earned     | =         .         =         =         =         =         | =              5 14
+not_earned     | =         =         =         =         =         =         | =              5 14
 several        | unknown   =         =         =         =         unknown   | review         8
 --- late reports and the target's own events
 late_done      | done      =         done      done      =         done      | nothing        8
@@ -171,8 +171,8 @@ def move(status: Status, given: Input, *, back: State | None = None) -> Status:
         )
     to = cell.to or back or status.state
     reason = status.reason if to is status.state else Reason.NONE
-    if to is State.NOT_DONE and reason not in PROVEN:  # what is proven stays proven
-        reason = _REASONS.get(given, reason)
+    if to is State.NOT_DONE and not (given is Input.LEAVE and reason in PROVEN):
+        reason = _REASONS.get(given, reason)  # what is proven stays so when a person leaves it
     waiting = status.waiting_on if cell.waiting_on is None else cell.waiting_on
     return msgspec.structs.replace(status, state=to, reason=reason, waiting_on=waiting)
 

@@ -94,7 +94,7 @@ def replay_protected(status: Status, terms: Terms, world: World, begins: int) ->
         return False
     if world.stepped_at is not None and status.first_claim_at <= world.stepped_at:
         return False  # the window opened on another time: closed
-    latest = max(status.last_deadline or 0, begins + terms.bounds.lease)
+    latest = max(status.last_deadline or 0, begins + terms.sending)
     return latest + terms.late < end
 
 
@@ -103,7 +103,7 @@ def _last_replay(status: Status, terms: Terms) -> int:
     end = window_end(terms, status.first_claim_at or 0)
     if end is None or end == FOREVER:
         return FOREVER
-    return end - (terms.late or 0) - terms.bounds.lease - 1
+    return end - (terms.late or 0) - terms.sending - 1
 
 
 def protection_now(status: Status, terms: Terms, world: World) -> Class:

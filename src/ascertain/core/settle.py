@@ -112,8 +112,9 @@ def _not_known(draft: Draft, attempt: Attempt, finding: Unknown) -> None:
     if end_of_answered(draft, proven=False):
         return
     draft.move(Input.UNKNOWN, said="unknown")
-    if attempt.hard:
-        # The runtime has closed this attempt's connection: it sends nothing after this.
+    if attempt.hard and "sends_within" not in draft.case.terms.assumed:
+        # The runtime has closed this attempt's connection: it sends nothing after this. Code
+        # that sends by itself may go on until the time that it declares (law 5).
         recompute_deadline(draft, attempt, ends=draft.world.now)
     go_on(draft, ended(draft.case, attempt, Outcome.UNKNOWN), wait=finding.retry_after)
 
@@ -276,6 +277,8 @@ def _accept(draft: Draft, given: Input, finding: Accepted) -> None:
         draft.set(waiting_on=before.waiting_on, said=before.said)
         if draft.status.state is State.RUNNING and not answered(before):
             draft.set(ref=ref or before.ref, confirmed_by="accepted")
+        elif draft.status.verify and draft.status.token is None:
+            go_on(draft, draft.case.attempts)
     elif before.state is State.ACCEPTED:  # a look-up says so again: its time goes on running
         draft.set(token=None, kind=None)
         go_on(draft, draft.case.attempts)
@@ -350,7 +353,7 @@ def looked(case: Case, look: Attempt, given: LookReport, world: World, stamp: in
         attempt=look.token,
     )
     if held:
-        draft.set(token=None, kind=None)
+        draft.set(token=None, kind=None, due_at=None)
     match finding:
         case Done():
             happened(draft, Input.FOUND, finding, "look_up")

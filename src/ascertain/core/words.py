@@ -91,6 +91,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "absent_seen": ("The target does not show it.", "目标系统中未查到。"),
     "not_done": ("The target said that it did nothing.", "目标系统表示未执行。"),
 }
+HELD_CODES = tuple(code for code in SENTENCES if code.startswith("waits_") and code not in (
+    "waits_approval", "waits_second"))
 STATES = {
     State.PENDING: ("not done yet", "待执行（确认未执行）"),
     State.RUNNING: ("being executed", "执行中"),

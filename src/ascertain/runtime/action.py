@@ -27,6 +27,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     key: str | Callable[..., str] | None
     owners: dict[str, str]
+    keys_from: tuple[str, ...] = ()  # templates that made keys before
     contract: Contract = NO_CONTRACT
     scope: str = ""
     approval: tuple[str, ...] = ()
@@ -127,6 +128,11 @@ class Definition:
         unknown = [c for c in declared.content if c not in self._parameters]
         if unknown and declared.kind != "bulk":
             raise ActionInvalid(f"action {self.name}: content names no parameter: {unknown}")
+        if (declared.sends_within or 0) > declared.bounds.lease:
+            raise ActionInvalid(
+                f"action {self.name}: its code may send for longer (sends_within) than an attempt"
+                " lasts (timeout): make the timeout at least as long"
+            )
         if set(declared.content) & set(self.template.fields if self.template else ()):
             raise ActionInvalid(f"action {self.name}: content may change, so it cannot be key")
 
@@ -154,6 +160,7 @@ class Definition:
                 can_look_up=self.look is not None,
                 same_bytes=declared.prepare is not None or declared.deterministic,
                 hard=self._sends_through_call() or declared.sends_within is not None,
+                sends_within=declared.sends_within,
                 single_request=declared.single_request,
                 may_repeat=declared.repeatable,
                 trust_assumed_absence=declared.trust_assumed_absence,
@@ -234,11 +241,14 @@ class Definition:
             )
         return {n: v for n, v in given.items() if v != self._parameters[n].default}
 
+    def whole(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an input with its defaults."""
+        defaults = {n: p.default for n, p in self._parameters.items() if p.default is not p.empty}
+        return defaults | dict(values)
+
     def key(self, values: Mapping[str, Any], now: int) -> str:
         """Return the checked key of an input; warns of one that changes on every retry."""
-        full = {
-            n: p.default for n, p in self._parameters.items() if p.default is not p.empty
-        } | dict(values)
+        full = self.whole(values)
         fields: tuple[str, ...] = ()
         if self.template is not None:
             key, fields = self.template.render(full), self.template.fields
@@ -275,17 +285,17 @@ class Definition:
             return key
 
     def restore_input(self, stored: str | None, given: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Return the input to act on: the stored one, or where only part of it is kept, the
-        one that the caller supplies again. Raises InputRefused where neither is there."""
+        """Return the input to act on: the one pinned at submission, or where only part of it is
+        kept, the one that the caller supplies again. Raises InputRefused where neither is."""
+        if stored is not None and self.declared.store_input == "all":
+            values: dict[str, Any] = msgspec.json.decode(stored)
+            return values
         if given is not None:
             return dict(given)
-        if stored is None or self.declared.store_input != "all":
-            raise InputRefused(
-                f"action {self.name}: its input is not kept, so only a caller that supplies it"
-                " again can execute it"
-            )
-        values: dict[str, Any] = msgspec.json.decode(stored)
-        return values
+        raise InputRefused(
+            f"action {self.name}: its input is not kept, so only a caller that supplies it again"
+            " can execute it"
+        )
 
 
 def _names(code: Any) -> set[str]:

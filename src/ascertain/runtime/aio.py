@@ -30,12 +30,12 @@ from .engine import Engine, Ticket
 from .flow import RunView
 from .ledger import (
     CONCURRENCY,
-    WAIT,
     Action,
     Ledger,
     check_undo,
     current_run,
     make_call,
+    other_content,
     start_looking,
 )
 from .looking import finding_of_look
@@ -130,18 +130,20 @@ class AsyncAction(BoundAction):
         run = self.options.run or current_run.get()
         options = replace(self.options, run=run) if run else self.options
         await hop(check_undo, engine, options)
-        started = await _begin(engine, self.definition, intent, options)
-        reused = not isinstance(started, Ticket) and started.status.attempts > 0
-        until = engine.clock.boottime() + int((WAIT if wait is None else wait) * 1e6)
-        steps = driving(engine, started, intent.input, until)
+        started, reused = await _begin(engine, self.definition, intent, options)
+        given_now = None if reused and other_content(started, intent) else intent.input
+        until = engine.clock.boottime() + int((engine.wait if wait is None else wait) * 1e6)
+        steps = driving(engine, started, given_now, until)
         case = await AsyncDriver(engine).drive(steps, errors)
         return await hop(lambda: receipt(case, engine.world(), reused=reused))
 
 
-async def _begin(engine: Engine, definition: Any, intent: Any, options: Any) -> Ticket | Case:
+async def _begin(
+    engine: Engine, definition: Any, intent: Any, options: Any
+) -> tuple[Ticket | Case, bool]:
     """Begin; if the caller is cancelled before its action started, the claim is given back as
     proven not sent (law 2)."""
-    begun: list[Ticket | Case] = []
+    begun: list[tuple[Ticket | Case, bool]] = []
 
     def step() -> None:
         begun.append(engine.begin(definition, intent, options, execute=True))
@@ -149,8 +151,8 @@ async def _begin(engine: Engine, definition: Any, intent: Any, options: Any) -> 
     try:
         await hop(step)
     except asyncio.CancelledError:
-        if begun and isinstance(begun[0], Ticket):
-            await hop(engine.release, begun[0])
+        if begun and isinstance(begun[0][0], Ticket):
+            await hop(engine.release, begun[0][0])
         raise
     return begun[0]
 

@@ -17,7 +17,7 @@ from .action import Declaration, Definition, Look, bounds_of, owners_of, roles_o
 from .engine import Engine, Options, due_time
 from .receipt import Receipt
 
-FLOW_BOUNDS = {"attempts": 10_000, "total": "30d", "timeout": "1h", "longest_delay": "1m"}
+FLOW_BOUNDS = {"attempts": 10_000, "total": "30d", "timeout": "5m", "longest_delay": "1m"}
 REPEATABLE = Contract(id="ascertain.repeatable", title="no outside effect", harm="none")
 
 
@@ -107,6 +107,7 @@ class Declaring:
         *,
         key: str | Callable[..., str] | None = None,
         owner: str | Mapping[str, str] | None = None,
+        keys_from: Sequence[str] = (),
         contract: str | Contract | None = None,
         scope: str = "",
         approval: bool | str | Sequence[str] = False,
@@ -131,7 +132,8 @@ class Declaring:
     ) -> Callable[[Callable[..., Any]], Any]:
         """Register a function as the code of an action.
 
-        `key`: a template over its parameters, or a function of them. `owner`: a person, or
+        `key`: a template over its parameters, or a function of them; `keys_from` names the
+        templates that made the keys before it, so that nothing gets a second key. `owner`: a person, or
         road → person. `prepare` returns the Request that is frozen with the claim (law 11).
         `sends_within` (seconds), `single_request` and `deterministic` are declarations about
         code that sends by itself, `reversible` that the effect can be undone (else an absence
@@ -144,6 +146,7 @@ class Declaring:
             name=name,
             key=key,
             owners=owners_of(owner),
+            keys_from=tuple(keys_from),
             contract=catalogue.resolve(contract),
             scope=scope,
             approval=roles_of(approval),
@@ -216,7 +219,7 @@ class Declaring:
 
     def _keys_kept(self, definition: Definition) -> None:
         """Refuse another key template than the one that made the keys in the store: the same
-        effect would get a second key. `keys_from` in the meta table keeps the template."""
+        effect would get a second key. The meta table keeps the template."""
         template = definition.declared.key
         if not isinstance(template, str):
             return
@@ -224,9 +227,13 @@ class Declaring:
         known = self.engine.store.meta(name)
         if known is None:
             self.engine.store.meta(name, template)
-        elif known != template:
+        elif known == template:
+            return
+        elif known in definition.declared.keys_from:
+            self.engine.store.meta(name, template)
+        else:
             raise ActionInvalid(
                 f"action {definition.name}: its keys were made by {known!r}; with {template!r} an"
                 " effect that exists would get a second key and be done again. Keep the template,"
-                " or give the changed action a new name"
+                f" or declare keys_from=[{known!r}]"
             )

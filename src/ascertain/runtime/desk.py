@@ -24,12 +24,14 @@ from ascertain.core.model import (
     Approval,
     Done,
     NotDone,
+    Reason,
     Review,
     Snapshot,
 )
 from ascertain.core.people import Answer
 from ascertain.store.base import Filter
 
+from .alarms import Alarm, alarms
 from .engine import Engine, _Taken
 from .receipt import Receipt, receipt
 
@@ -112,6 +114,10 @@ class Desk:
     def counts(self) -> dict[str, int]:
         """Count what is not settled, by state, and the open reviews."""
         return self.engine.store.counts(self.engine.namespace)
+
+    def alarms(self) -> list[Alarm]:
+        """Return what is missing, and whom an approval or a review waits for too long."""
+        return alarms(self.engine)
 
     # --- approvals ---
 
@@ -330,22 +336,26 @@ class Desk:
     def restored(self, gap_from: int, note: str = "") -> int:
         """Start a new life of the store after a restore; returns how many became unknown.
 
-        `gap_from` in µs since 1970: writes after it may have been lost (law 21). Every open
-        operation may have been acted on since; keys first seen from now on for a week too.
+        Of every namespace. `gap_from` in µs since 1970: writes after it may have been lost
+        (law 21). Every open operation may have been acted on since; keys first seen from now on for a week too.
         """
         engine = self.engine
         engine.lives.begin(gap_from, note)
-        count, after = 0, ""
-        while page := engine.store.find(
-            Filter(namespace=engine.namespace, unsettled=True), after, 500
-        ):
+        everything = (Filter(unsettled=True), Filter(states=["not_done"], unsettled=False))
+        return sum(self._all_unknown(what, gap_from) for what in everything)
+
+    def _all_unknown(self, what: Filter, gap_from: int) -> int:
+        engine, count, after = self.engine, 0, ""
+        while page := engine.store.find(what, after, 500):
             for snapshot in page:
-                terms = self._terms(snapshot)
-                engine.write(
-                    engine.case(snapshot, terms),
-                    lambda c: claims.restored(c, engine.world(), engine.clock.token(), gap_from),
-                )
-                count += 1
+                if snapshot.status.reason is not Reason.SUPERSEDED:
+                    engine.write(
+                        engine.case(snapshot, self._terms(snapshot)),
+                        lambda c: claims.restored(
+                            c, engine.world(), engine.clock.token(), gap_from
+                        ),
+                    )
+                    count += 1
             after = page[-1].operation.id
         return count
 

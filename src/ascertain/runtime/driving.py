@@ -75,27 +75,16 @@ def move_on(
 ) -> Ticket | Case | None:
     """Take the step that is due now: a ticket to act on, a newer case, or None if none is."""
     status, world = case.status, engine.world()
-    if status.due_at is None:
+    if status.due_at is None or status.due_at > world.now:
         return None
     if status.token is not None:
-        if status.due_at > world.now:
-            return None
         try:
             return engine.expire(case)
         except Conflict:
             return engine.case(engine.snapshot(case.operation.id), case.terms)
-    step = engine.step(case)
-    if step.do in ACTIONS:
-        return engine.claim(case, step.do, given) if step.at <= world.now else _later(
-            engine, case, step.at)  # fmt: skip
-    if step.do in (Do.REVIEW, Do.GIVE_UP, Do.CLOSE):
+    step = engine.step(case, world)
+    if step.do in ACTIONS and step.at <= world.now:
+        return engine.claim(case, step.do, given)
+    if step.do in (Do.REVIEW, Do.GIVE_UP, Do.CLOSE) or step.at > status.due_at:
         return engine.advance(case, step)
-    return _later(engine, case, step.at) if step.do is Do.WAIT else None
-
-
-def _later(engine: Engine, case: Case, at: int) -> Case | None:
-    """Move the due time of a step that is not due yet, if the store does not show it so."""
-    if case.status.due_at is not None and case.status.due_at >= at:
-        return None
-    step = engine.step(case)
-    return engine.advance(case, step)
+    return None

@@ -36,6 +36,7 @@ from ascertain.core.model import (
     FrozenRequest,
     Kind,
     Operation,
+    Reason,
     Request,
     Snapshot,
     State,
@@ -86,9 +87,14 @@ class Ticket(msgspec.Struct, kw_only=True):
 class Engine:
     """The shared half of both ledgers, bound to one namespace of one store."""
 
-    def __init__(self, store: Store, namespace: str, clock: Clock, worker: str = "") -> None:
-        """Open the ledger's view of a store; makes the HMAC secret at the store's creation."""
-        self.store, self.namespace, self.clock = store, namespace, clock
+    def __init__(
+        self, store: Store, namespace: str, clock: Clock, worker: str = "", wait: float = 10.0
+    ) -> None:
+        """Open the ledger's view of a store; makes the HMAC secret at the store's creation.
+
+        `wait`: seconds that a call waits for an outcome unless it says otherwise.
+        """
+        self.store, self.namespace, self.clock, self.wait = store, namespace, clock, wait
         self.worker = worker or f"{socket.gethostname()}:{os.getpid()}"
         self.actions: dict[str, Definition] = {}
         self.lives = Lives(store, clock)
@@ -125,12 +131,16 @@ class Engine:
         ident = snapshot.operation.id
         if terms is None:
             terms = self.definition(snapshot.operation.action).terms
+        newer = None
+        if snapshot.status.reason is Reason.SUPERSEDED:
+            newer = self.successor(ident)
         return Case(
             operation=snapshot.operation,
             status=snapshot.status,
             terms=terms,
             attempts=self.store.attempts(ident),
-            reviews=self.store.reviews(self.namespace, ident),
+            reviews=self.store.reviews(snapshot.operation.namespace, ident),
+            successor=newer.status if newer else None,
         )
 
     def target_key(self, action: str, key: str, epoch: int) -> str:
@@ -162,13 +172,17 @@ class Engine:
 
     def begin(
         self, d: Definition, intent: Intent, options: Options, *, execute: bool
-    ) -> Ticket | Case:
+    ) -> tuple[Ticket | Case, bool]:
         """Record the intent, and where it is new and free take the lease in the same commit
-        (laws 1, 2). Returns a ticket to act on, or the case as it stands.
+        (laws 1, 2). Returns a ticket to act on, or the case as it stands; and whether the
+        operation existed before.
 
         Raises InputMismatch where the key exists with another input (law 9).
         """
         local = self.clock.boottime()
+        older = self._by_older_keys(d, intent) if options.key is None else None
+        if older is not None:
+            return self._existing(d, intent, older), True
         world = self.world()
         change, case = self._new(d, intent, options, world)
         ticket = None
@@ -178,14 +192,26 @@ class Engine:
             change = ticket[0]
         [written] = self.store.write([change])
         if written.applied:
-            return ticket[1] if ticket else case
+            return (ticket[1] if ticket else case), False
         if written.current is None:
             raise Refused(
                 f"key {intent.key!r}: the operation that it supersedes has a successor already",
                 operation=options.supersedes,
             )
-        self._same(d, intent, written.current)
-        return self.case(written.current, d.terms)
+        return self._existing(d, intent, written.current), True
+
+    def _existing(self, d: Definition, intent: Intent, found: Snapshot) -> Case:
+        self._same(d, intent, found)
+        return self.case(found, d.terms)
+
+    def _by_older_keys(self, d: Definition, intent: Intent) -> Snapshot | None:
+        """Find the operation under a key that an earlier template made of the same input."""
+        for template in d.declared.keys_from:
+            key = keys.KeyTemplate(template).render(d.whole(intent.input))
+            found = self.store.by_keys(self.namespace, [(d.name, key)])[0]
+            if found is not None:
+                return found
+        return None
 
     def enlist(self, d: Definition, intent: Intent, options: Options) -> tuple[Change, Case]:
         """Return the change that records an intent without acting, e.g. to write it in the
@@ -224,10 +250,11 @@ class Engine:
             due_at=options.due_at,
             target_key=self.target_key(d.name, key, 1),
         )
-        case = Case(operation=operation, status=status, terms=d.terms)
+        terms = replace(d.terms, approval=roles(d.terms, operation))
+        case = Case(operation=operation, status=status, terms=terms)
         gap = self.lives.gap_for_new(world.now)
         change = claims.submit(case, world, self.clock.token(), gap_from=gap)
-        if d.terms.approval:
+        if terms.approval:
             frozen = self._freeze(d, intent.input, operation, change.status)
             digest = approval_digest(operation, d.terms, frozen)
             asked = tuple(
@@ -239,7 +266,7 @@ class Engine:
                     digest=digest,
                     asked_at=world.now,
                 )
-                for role in d.terms.approval
+                for role in terms.approval
             )
             change = replace(change, approvals=asked, request=frozen)
         return change, replace(case, status=change.status)
@@ -285,9 +312,9 @@ class Engine:
 
     # --- claiming later attempts ---
 
-    def step(self, case: Case) -> Step:
+    def step(self, case: Case, world: World) -> Step:
         """Return the next step of an operation now, without back-off."""
-        return next_step(case.status, case.terms, case.attempts, self.world())
+        return next_step(case.status, case.terms, case.attempts, world)
 
     def claim(
         self, case: Case, do: Do, given: dict[str, Any] | None = None
@@ -381,12 +408,13 @@ class Engine:
         return same, change
 
     def _check_approval(self, case: Case, frozen: FrozenRequest | None) -> None:
-        if not case.terms.approval:
+        needed = roles(case.terms, case.operation)
+        if not needed:
             return
         digest = approval_digest(case.operation, case.terms, frozen)
         asked = self.store.approvals(case.operation.id)
         consented = {a.role for a in asked if a.state == "approved" and a.digest == digest}
-        missing = [r for r in case.terms.approval if r not in consented]
+        missing = [r for r in needed if r not in consented]
         if missing:
             raise ApprovalStale(
                 f"operation {case.operation.key}: what would be sent is not what"
@@ -597,6 +625,11 @@ def request_digest(request: Request) -> str:
         what="request",
         limit=64 * 1024 * 1024,
     )
+
+
+def roles(terms: Terms, operation: Operation) -> tuple[str, ...]:
+    """Return the roles that must consent; a deliberate second effect always needs one."""
+    return terms.approval or (("approver",) if operation.repeats else ())
 
 
 def approval_digest(operation: Operation, terms: Terms, frozen: FrozenRequest | None) -> str:

@@ -57,7 +57,7 @@ class Ledger(Desk):
         wait: float = WAIT, worker: str = "",
     ) -> None:  # fmt: skip
         """Open a ledger on a store; see `ascertain.open`."""
-        super().__init__(Engine(store, namespace, clock or Clock(), worker))
+        super().__init__(Engine(store, namespace, clock or Clock(), worker, wait))
         self.wait = wait
         declaring = Declaring(self.engine, Action)
         self._declaring = declaring
@@ -167,9 +167,11 @@ class Action(BoundAction):
     def enqueue(self, **given: Any) -> Receipt:
         """Record the intent, durably; a worker executes it."""
         intent = self._intent(given)
-        started = self.engine.begin(self.definition, intent, self._options(), execute=False)
+        started, reused = self.engine.begin(
+            self.definition, intent, self._options(), execute=False
+        )
         assert not isinstance(started, Ticket)
-        return receipt(started, self.engine.world())
+        return receipt(started, self.engine.world(), reused=reused)
 
     def repeat(self, *, of: str | Receipt, reason: str) -> Receipt:
         """Ask for a deliberate second effect of an operation: a new operation with an approval
@@ -184,7 +186,7 @@ class Action(BoundAction):
             count += 1
         intent = self.definition.intent(values, self.engine.store.now())
         options = replace(self._options(), repeats=old.operation.id, key=key, reason=reason)
-        started = self.engine.begin(self.definition, intent, options, execute=False)
+        started, _ = self.engine.begin(self.definition, intent, options, execute=False)
         assert not isinstance(started, Ticket)
         return receipt(started, self.engine.world())
 
@@ -227,10 +229,10 @@ class Action(BoundAction):
     ) -> Receipt:
         intent, options = self._intent(given), self._options()
         check_undo(self.engine, options)
-        started = self.engine.begin(self.definition, intent, options, execute=True)
-        reused = not isinstance(started, Ticket) and started.status.attempts > 0
-        until = self.engine.clock.boottime() + int((WAIT if wait is None else wait) * 1e6)
-        steps = driving(self.engine, started, intent.input, until)
+        started, reused = self.engine.begin(self.definition, intent, options, execute=True)
+        given_now = None if reused and other_content(started, intent) else intent.input
+        until = self.engine.clock.boottime() + int((self.engine.wait if wait is None else wait) * 1e6)
+        steps = driving(self.engine, started, given_now, until)
         case = self._driver().drive(steps, errors)
         return receipt(case, self.engine.world(), reused=reused)
 
@@ -246,16 +248,16 @@ class Action(BoundAction):
         started = [
             self.engine.begin(self.definition, i, self._options(), execute=True) for i in intents
         ]
-        tickets = [t for t in started if isinstance(t, Ticket)]
+        tickets = [t for t, _ in started if isinstance(t, Ticket)]
         settled = dict(
             zip((t.attempt.token for t in tickets), self._driver().act_bulk(tickets), strict=True)
         )
-        until = self.engine.clock.boottime() + int((WAIT if wait is None else wait) * 1e6)
+        until = self.engine.clock.boottime() + int((self.engine.wait if wait is None else wait) * 1e6)
         done = []
-        for start, intent in zip(started, intents, strict=True):
+        for (start, reused), intent in zip(started, intents, strict=True):
             at = settled[start.attempt.token] if isinstance(start, Ticket) else start
             case = self._driver().drive(driving(self.engine, at, intent.input, until), None)
-            done.append(receipt(case, self.engine.world(), reused=not isinstance(start, Ticket)))
+            done.append(receipt(case, self.engine.world(), reused=reused))
         return done
 
 
@@ -430,6 +432,13 @@ def make_call(engine: Engine, ticket: Ticket, *, effect: bool, key: str | None =
         extend=extend if effect and ticket.attempt.kind is not Kind.LOOK_UP else None,
         request=ticket.request if effect else None,
         http=lambda call: perform.make_http(call, ticket, engine.clock, effect=effect),
+    )
+
+
+def other_content(started: Ticket | Case, intent: Intent) -> bool:
+    """Tell whether a caller brought another content than the pinned one; his is never sent."""
+    return (
+        not isinstance(started, Ticket) and started.operation.content_hash != intent.content_hash
     )
 
 

@@ -17,9 +17,9 @@ from ascertain.core.machine import is_settled
 from ascertain.core.model import Snapshot, State, WaitingOn
 from ascertain.core.reconcile import Do, Step
 
+from .alarms import Alarm, alarms
 from .driving import Act, Look, Sleep, driving
 from .engine import Engine
-from .flow import Member, missing
 
 HOLD = 30_000_000  # µs that a taken operation is passed by by other workers
 TAKE = 50  # operations taken at once
@@ -45,7 +45,7 @@ class Report(msgspec.Struct, kw_only=True):
     recovered: list[Recovered] = []
     reviews: list[str] = []  # operations handed to a person
     errors: list[str] = []
-    missing: list[Member] = []
+    alarms: list[Alarm] = []  # missing keys, and people who are late (law 20)
     did: dict[str, int] = {}
 
 
@@ -58,7 +58,7 @@ def sweeping(engine: Engine, limit: int, stop: Callable[[], bool] = lambda: Fals
     A generator like `driving`. A failing store ends the sweep with the error in the report;
     nothing is lost by it.
     """
-    report = Report(recovered=[], reviews=[], errors=[], missing=[], did={})
+    report = Report(recovered=[], reviews=[], errors=[], alarms=[], did={})
     try:
         engine.lives.refresh()
         while report.worked < limit and not stop():
@@ -69,7 +69,7 @@ def sweeping(engine: Engine, limit: int, stop: Callable[[], bool] = lambda: Fals
             if not taken:
                 break
         engine.lives.remember()
-        report.missing = missing(engine)
+        report.alarms = alarms(engine)
     except StoreError as error:
         report.errors.append(str(error))
     return report

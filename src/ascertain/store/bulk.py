@@ -52,39 +52,41 @@ def _marks(change: Change) -> Iterable[object]:
         yield from _marks(other)
 
 
-def _json(rows: Sequence[Any]) -> str:
+def _json(rows: Any) -> str:
     return msgspec.json.encode(rows).decode()
 
 
-def is_plain(changes: Iterable[Change]) -> bool:
-    """Tell whether no change has anything of what is rarer."""
-    return not any(c.request or c.reviews or c.approvals or c.control for c in changes)
-
-
-def parameters(changes: Sequence[Change]) -> dict[str, Any]:
-    """Return the parameters of `write_group_whole`; `write_group` uses some of them."""
-    statuses = [change.status for change in changes]
+def parts(changes: Sequence[Change]) -> tuple[list[str], dict[str, Any]]:
+    """Return the names of the parts that a group's statement needs, and all its parameters."""
+    new = [change.operation for change in changes if change.guard is None]
     moving = [change for change in changes if change.guard is not None]
     moving.sort(key=lambda change: change.status.operation)
-    ends = [
-        (token, outcome, change.status.updated_at)
-        for change in changes
-        for token, outcome in change.ends
-    ]
-    requests = [request_values(c.request) for c in changes if c.request is not None]
-    return {
-        "operations": _json([c.operation for c in changes if c.guard is None]),
+    ends = [(t, o, change.status.updated_at) for change in changes for t, o in change.ends]
+    statuses = [(is_settled(change.status), change.status) for change in changes]
+    tables: dict[str, list[Any]] = {
+        "unsettled": [status for settled, status in statuses if not settled],
+        "settled": [status for settled, status in statuses if settled],
+        "attempt": [change.attempt for change in changes if change.attempt is not None],
+        "evidence": [entry for change in changes for entry in change.evidence],
+        "reference": [reference for change in changes for reference in change.references],
+        "request": [request_values(c.request) for c in changes if c.request is not None],
+        "review": [review for change in changes for review in change.reviews],
+        "approval": [approval for change in changes for approval in change.approvals],
+        "control": [change.control for change in changes if change.control is not None],
+    }
+    names = [*(["fresh"] if new else []), *(["gone"] if moving else [])]
+    names.append("won_both" if len(names) > 1 else f"won_{names[0]}")
+    values: dict[str, Any] = {
+        "operations": _json(new),
         "moving": [change.status.operation for change in moving],
         "guards": [change.guard for change in moving],
-        "unsettled": _json([status for status in statuses if not is_settled(status)]),
-        "settled": _json([status for status in statuses if is_settled(status)]),
-        "attempts": _json([c.attempt for c in changes if c.attempt is not None]),
-        "ends": msgspec.json.encode({str(t): (o, at) for t, o, at in ends}).decode(),
-        "ended": [token for token, _, _ in ends],
-        "evidence": _json([entry for c in changes for entry in c.evidence]),
-        "references": _json([reference for c in changes for reference in c.references]),
-        "requests": _json(requests),
-        "reviews": _json([review for c in changes for review in c.reviews]),
-        "approvals": _json([approval for c in changes for approval in c.approvals]),
-        "controls": _json([c.control for c in changes if c.control is not None]),
     }
+    for name, rows in tables.items():
+        if rows:
+            names.append(name)
+            values[f"{name}_rows"] = _json(rows)
+    if ends:
+        names.append("ends")
+        values["ends"] = _json({str(token): (outcome, at) for token, outcome, at in ends})
+        values["ended"] = [token for token, _, _ in ends]
+    return ["group_begin", *(f"group_{name}" for name in names), "group_end"], values

@@ -54,14 +54,14 @@ class Queries(dict[str, Query]):
         self._translate = translate
         self._joined: dict[tuple[str, ...], Query] = {}
 
-    def joined(self, head: str, conditions: Sequence[str], tail: str) -> Query:
-        """Return a statement with some named conditions joined by `and`; made once each."""
-        names = (head, *conditions, tail)
-        if names not in self._joined:
-            body = " and\n    ".join(self._texts[name] for name in names[:-1])
-            text = f"{body}\n{self._texts[tail]}"
-            self._joined[names] = self._translate(" ".join(names), text)
-        return self._joined[names]
+    def joined(self, names: Sequence[str], separator: str) -> Query:
+        """Return a statement made of named parts; the last follows on a line of its own."""
+        made = (*names, separator)
+        if made not in self._joined:
+            body = separator.join(self._texts[name] for name in names[:-1])
+            text = f"{body}\n{self._texts[names[-1]]}"
+            self._joined[made] = self._translate(" ".join(names), text)
+        return self._joined[made]
 
     def expect(self, names: Collection[str]) -> None:
         """Refuse to start with a statement missing or one that nobody uses."""

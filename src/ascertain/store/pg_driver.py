@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum, auto
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -17,6 +17,7 @@ from psycopg.rows import tuple_row
 from ascertain.core.errors import StoreBusy, StoreCorrupt, StoreError, StoreUnavailable
 from ascertain.store.loader import Query
 
+T = TypeVar("T")
 Row = tuple[Any, ...]
 Raw = psycopg.Connection[Any]
 CONNECT_TIMEOUT = 5  # seconds
@@ -174,7 +175,7 @@ class Pool:
         with self._mutex:
             self._free.append(raw)
 
-    def again(self, work: Callable[[Raw], Any]) -> Any:
+    def again(self, work: Callable[[Raw], T]) -> T:
         """Run a reading on a connection; once more on a new one if the first was lost."""
         try:
             with self.use() as raw:
@@ -242,5 +243,3 @@ class ServerClock:
         assert self._offset is not None  # noqa: S101
         return self.local() + self._offset
 
-
-Named = Mapping[str, Any]

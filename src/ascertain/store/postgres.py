@@ -24,7 +24,7 @@ from ascertain.core.errors import (
 from ascertain.core.model import Change, Snapshot
 from ascertain.store import apply, reads
 from ascertain.store.base import PAGE, Written
-from ascertain.store.bulk import apart, is_plain, parameters
+from ascertain.store.bulk import apart, parts
 from ascertain.store.committer import Answer, Committer
 from ascertain.store.loader import Query, load, migrations
 from ascertain.store.pg_driver import (
@@ -51,7 +51,10 @@ MIGRATION_LOCK = 0x41534354
 USES = (
     *apply.USES,
     *reads.USES,
-    *("write_group", "write_group_whole", "clock", "begin", "snapshots", "snapshots_by_key"),
+    *("group_begin", "group_fresh", "group_gone", "group_won_fresh", "group_won_gone"),
+    *("group_won_both", "group_unsettled", "group_settled", "group_attempt", "group_ends"),
+    *("group_evidence", "group_reference", "group_request", "group_review", "group_approval"),
+    *("group_control", "group_end", "clock", "begin", "snapshots", "snapshots_by_key"),
     *("take", "migration_lock", "meta_exists", "isolation"),
 )
 
@@ -224,8 +227,8 @@ class PostgresStore(reads.SharedVerbs):
     ) -> list[int]:
         """Write a group by one statement; return the places that something stands in the way of."""
         group = [changes[place] for place in places]
-        query = self.queries["write_group" if is_plain(group) else "write_group_whole"]
-        values = parameters(group)
+        names, values = parts(group)
+        query = self.queries.joined(names, ", ")
         values["lock_timeout"] = f"{LOCK_AGAIN if again else LOCK_GROUP}ms"
         sent = ServerClock.local()
         rows = Session(raw).ask(query, query.values(values))
@@ -237,17 +240,24 @@ class PostgresStore(reads.SharedVerbs):
     def _met(
         self, raw: Raw, changes: Sequence[Change], places: Sequence[int]
     ) -> dict[int, Written]:
-        """Answer changes that met something newer, by a new statement; others stay open.
+        """Answer changes that met something newer, by new statements; others stay open.
 
         The statement that met it may have begun before the other's commit, and not see it.
         """
         session, answers = Session(raw), {}
+        moving = [changes[p].status.operation for p in places if changes[p].guard is not None]
+        found: dict[Any, Snapshot] = dict(self._by_ids(session, moving)) if moving else {}
+        new = [operation for p in places if (operation := changes[p].operation) is not None]
+        for namespace in dict.fromkeys(operation.namespace for operation in new):
+            pairs = [(o.action, o.key) for o in new if o.namespace == namespace]
+            for current in self._by_pairs(session, namespace, pairs).values():
+                is_ = current.operation
+                found[is_.namespace, is_.action, is_.key] = current
         for place in places:
-            change = changes[place]
-            current = self._applier.current(session, change)
-            if current is not None and current.status.stamp != change.guard:
-                ours = apply.is_ours(change, current)
-                answers[place] = Written(applied=ours, current=current)
+            change, guard = changes[place], changes[place].guard
+            met = found.get(_identity(change) if guard is None else change.status.operation)
+            if met is not None and met.status.stamp != guard:
+                answers[place] = Written(applied=apply.is_ours(change, met), current=met)
         return answers
 
     def _alone(self, raw: Raw, change: Change, wait: int) -> Answer:
@@ -313,32 +323,36 @@ class PostgresStore(reads.SharedVerbs):
 
     # --- reading ---------------------------------------------------------------------------
 
+    def _read(self, work: Callable[[Session], T]) -> T:
+        with self._explained():
+            return self._pool.again(lambda raw: work(Session(raw)))
+
     def _ask(self, query: Query, values: Mapping[str, Any]) -> list[Row]:
         given = query.values(values)
+        return self._read(lambda session: session.ask(query, given))
 
-        def work(raw: Raw) -> list[Row]:
-            return Session(raw).ask(query, given)
+    def _by_ids(self, session: Session, ids: Sequence[str]) -> dict[str, Snapshot]:
+        rows = session.ask(self.queries["snapshots"], (list(ids),))
+        return {found.operation.id: found for found in map(snapshot, rows)}
 
-        with self._explained():
-            rows: list[Row] = self._pool.again(work)
-            return rows
+    def _by_pairs(
+        self, session: Session, namespace: str, pairs: Sequence[tuple[str, str]]
+    ) -> dict[tuple[str, str], Snapshot]:
+        query = self.queries["snapshots_by_key"]
+        wanted = list(dict.fromkeys(pairs))
+        actions, keys = [action for action, _ in wanted], [key for _, key in wanted]
+        values = {"namespace": namespace, "actions": actions, "keys": keys}
+        found = map(snapshot, session.ask(query, query.values(values)))
+        return {(one.operation.action, one.operation.key): one for one in found}
 
     def snapshots(self, ids: Sequence[str]) -> dict[str, Snapshot]:
         """Read operations with their status, settled or not, by id."""
-        rows = self._ask(self.queries["snapshots"], {"ids": list(ids)})
-        return {found.operation.id: found for found in map(snapshot, rows)}
+        return self._read(lambda session: self._by_ids(session, ids))
 
     def by_keys(self, namespace: str, pairs: Sequence[tuple[str, str]]) -> list[Snapshot | None]:
         """Read operations by (action, key), in order; None where there is none."""
-        values = {
-            "namespace": namespace,
-            "actions": [action for action, _ in pairs],
-            "keys": [key for _, key in pairs],
-        }
-        found: list[Snapshot | None] = [None] * len(pairs)
-        for *row, place in self._ask(self.queries["snapshots_by_key"], values):
-            found[place - 1] = snapshot(row)
-        return found
+        found = self._read(lambda session: self._by_pairs(session, namespace, pairs))
+        return [found.get(pair) for pair in pairs]
 
     def rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Iterate over everything as (table, row) in one read snapshot, for export."""

@@ -90,7 +90,8 @@ class SharedVerbs(ABC):
         if IDENTITY <= set(names):
             names = ["identity", *(name for name in names if name not in IDENTITY)]
         head = {None: "find", True: "find_open", False: "find_settled"}[what.unsettled]
-        query = self.queries.joined(head, [f"find_{name}" for name in names], "find_end")
+        conditions = [f"find_{name}" for name in names]
+        query = self.queries.joined([head, *conditions, "find_end"], " and\n    ")
         return [snapshot(row) for row in self._ask(query, values)]
 
     def attempts(self, operation: str) -> list[Attempt]:

@@ -1,118 +1,21 @@
 -- Queries of PostgreSQL alone, and overrides of queries.sql by name.
 
--- name: write_group
--- A whole group in one statement: one round trip, one transaction, no BEGIN and no COMMIT.
--- Rows come as JSON, whose keys are the columns: 28 arrays a table would cost the client more.
-with settings as materialized (
-    -- For this transaction alone, so that it holds behind PgBouncer too. A commit returns when it
-    -- survives power loss, whatever the server's default is (law 1).
-    select set_config('lock_timeout', :lock_timeout, true),
-        set_config('synchronous_commit', 'on', true)
-), fresh as (
-    -- In the order of identities, in every process: two batches never wait for each other.
-    insert into operation (
-        id, namespace, action, key, fingerprint, input, content_hash, contract, scope, title,
-        run, event, supersedes, compensates, repeats, why, source, created_at
-    )
-    select
-        x.id, x.namespace, x.action, x.key, x.fingerprint, x.input, x.content_hash, x.contract,
-        x.scope, x.title, x.run, x.event, x.supersedes, x.compensates, x.repeats, x.why,
-        x.source, x.created_at
-    from settings, json_populate_recordset(cast(null as operation), cast(:operations as json)) as x
-    order by x.namespace, x.action, x.key
-    on conflict do nothing
-    returning id
-), gone as (
-    -- Both sets by `any`, no join: a join with a list takes a whole-table plan while statistics
-    -- are stale. A stamp belongs to one operation, so the two sets are as good as pairs.
-    delete from unsettled
-    using settings
-    where operation = any(cast(:moving as text[])) and stamp = any(cast(:guards as bigint[]))
-    returning operation
-), won as (
-    select id as operation from fresh union all select operation from gone
-), write_unsettled as (
-    insert into unsettled (
-        operation, namespace, action, state, reason, waiting_on, due_at, stamp, token, kind,
-        attempts, lookups, epoch, target_key, first_claim_at, last_deadline, owner, ref, result,
-        confirmed_at, confirmed_by, said, entries, verify, forced_by, started_at, updated_at
-    )
-    select
-        x.operation, x.namespace, x.action, x.state, x.reason, x.waiting_on, x.due_at, x.stamp,
-        x.token, x.kind, x.attempts, x.lookups, x.epoch, x.target_key, x.first_claim_at,
-        x.last_deadline, x.owner, x.ref, x.result, x.confirmed_at, x.confirmed_by, x.said,
-        x.entries, x.verify, x.forced_by, x.started_at, x.updated_at
-    from json_populate_recordset(cast(null as unsettled), cast(:unsettled as json)) as x
-    where x.operation in (select w.operation from won as w)
-), write_settled as (
-    insert into settled (
-        operation, namespace, action, state, reason, waiting_on, due_at, stamp, token, kind,
-        attempts, lookups, epoch, target_key, first_claim_at, last_deadline, owner, ref, result,
-        confirmed_at, confirmed_by, said, entries, verify, forced_by, started_at, updated_at
-    )
-    select
-        x.operation, x.namespace, x.action, x.state, x.reason, x.waiting_on, x.due_at, x.stamp,
-        x.token, x.kind, x.attempts, x.lookups, x.epoch, x.target_key, x.first_claim_at,
-        x.last_deadline, x.owner, x.ref, x.result, x.confirmed_at, x.confirmed_by, x.said,
-        x.entries, x.verify, x.forced_by, x.started_at, x.updated_at
-    from json_populate_recordset(cast(null as settled), cast(:settled as json)) as x
-    where x.operation in (select w.operation from won as w)
-), write_attempt as (
-    insert into attempt (
-        token, operation, kind, epoch, started_at, deadline, hard, taken_from, on_absence,
-        without_proof, revision, scope, worker, outcome, ended_at
-    )
-    select
-        x.token, x.operation, x.kind, x.epoch, x.started_at, x.deadline, x.hard, x.taken_from,
-        x.on_absence, x.without_proof, x.revision, x.scope, x.worker, x.outcome, x.ended_at
-    from json_populate_recordset(cast(null as attempt), cast(:attempts as json)) as x
-    where x.operation in (select w.operation from won as w)
-), end_attempt as (
-    -- As attempt_end, without a join.
-    update attempt set
-        outcome = cast(:ends as jsonb) -> cast(token as text) ->> 0,
-        ended_at = cast(cast(:ends as jsonb) -> cast(token as text) ->> 1 as bigint)
-    where operation = any(array(select w.operation from won as w))
-        and token = any(cast(:ended as bigint[]))
-        and (outcome is null
-            or (outcome in ('expired', 'unknown')
-                and cast(:ends as jsonb) -> cast(token as text) ->> 0
-                    not in ('expired', 'unknown')))
-), write_evidence as (
-    insert into evidence (
-        operation, seq, id, at, kind, shows, attempt, by, said, data
-    )
-    select
-        x.operation, x.seq, x.id, x.at, x.kind, x.shows, x.attempt, x.by, x.said, x.data
-    from json_populate_recordset(cast(null as evidence), cast(:evidence as json)) as x
-    where x.operation in (select w.operation from won as w)
-), write_reference as (
-    -- Another operation's reference makes the statement fail on purpose (null is refused), and
-    -- the changes are written apart.
-    insert into reference (
-        contract, reference, operation, at
-    )
-    select
-        x.contract, x.reference, x.operation, x.at
-    from json_populate_recordset(cast(null as reference), cast(:references as json)) as x
-    where x.operation in (select w.operation from won as w)
-    on conflict (reference, contract) do update set
-        operation = case
-            when reference.operation = excluded.operation then reference.operation
-        end
-)
-select w.operation, cast(extract(epoch from clock_timestamp()) * 1000000 as bigint)
-from won as w;
+-- A whole group of changes goes in one statement: one round trip, one transaction, no BEGIN and no
+-- COMMIT. It is composed of group_begin, the parts that the group needs, and group_end, because
+-- each part costs time to plan. Rows come as JSON whose keys are the columns.
 
--- name: write_group_whole
--- As write_group, with what is rarer: it takes twice as long to plan.
+-- name: group_begin
+-- For this transaction alone, so that it holds behind PgBouncer too. A commit returns when it
+-- survives power loss, whatever the server's default is (law 1).
 with settings as materialized (
-    -- For this transaction alone, so that it holds behind PgBouncer too. A commit returns when it
-    -- survives power loss, whatever the server's default is (law 1).
     select set_config('lock_timeout', :lock_timeout, true),
         set_config('synchronous_commit', 'on', true)
-), fresh as (
-    -- In the order of identities, in every process: two batches never wait for each other.
+);
+
+-- name: group_fresh
+-- New operations. In the order of identities, in every process: two batches never wait for
+-- each other in a circle.
+fresh as (
     insert into operation (
         id, namespace, action, key, fingerprint, input, content_hash, contract, scope, title,
         run, event, supersedes, compensates, repeats, why, source, created_at
@@ -125,16 +28,33 @@ with settings as materialized (
     order by x.namespace, x.action, x.key
     on conflict do nothing
     returning id
-), gone as (
-    -- Both sets by `any`, no join: a join with a list takes a whole-table plan while statistics
-    -- are stale. A stamp belongs to one operation, so the two sets are as good as pairs.
+);
+
+-- name: group_gone
+-- Guarded. Both sets by `any`, no join: a join with a list takes a whole-table plan while
+-- statistics are stale. A stamp belongs to one operation, so the two sets are as good as pairs.
+gone as (
     delete from unsettled
     using settings
     where operation = any(cast(:moving as text[])) and stamp = any(cast(:guards as bigint[]))
     returning operation
-), won as (
-    select id as operation from fresh union all select operation from gone
-), write_unsettled as (
+);
+
+-- name: group_won_fresh
+-- Whose guards held.
+won as (select id as operation from fresh);
+
+-- name: group_won_gone
+-- Whose guards held.
+won as (select operation from gone);
+
+-- name: group_won_both
+-- Whose guards held.
+won as (select id as operation from fresh union all select operation from gone);
+
+-- name: group_unsettled
+-- Of those that won, here and in all that follows.
+write_unsettled as (
     insert into unsettled (
         operation, namespace, action, state, reason, waiting_on, due_at, stamp, token, kind,
         attempts, lookups, epoch, target_key, first_claim_at, last_deadline, owner, ref, result,
@@ -145,9 +65,13 @@ with settings as materialized (
         x.token, x.kind, x.attempts, x.lookups, x.epoch, x.target_key, x.first_claim_at,
         x.last_deadline, x.owner, x.ref, x.result, x.confirmed_at, x.confirmed_by, x.said,
         x.entries, x.verify, x.forced_by, x.started_at, x.updated_at
-    from json_populate_recordset(cast(null as unsettled), cast(:unsettled as json)) as x
+    from json_populate_recordset(cast(null as unsettled), cast(:unsettled_rows as json)) as x
     where x.operation in (select w.operation from won as w)
-), write_settled as (
+);
+
+-- name: group_settled
+-- Settled by this change.
+write_settled as (
     insert into settled (
         operation, namespace, action, state, reason, waiting_on, due_at, stamp, token, kind,
         attempts, lookups, epoch, target_key, first_claim_at, last_deadline, owner, ref, result,
@@ -158,9 +82,13 @@ with settings as materialized (
         x.token, x.kind, x.attempts, x.lookups, x.epoch, x.target_key, x.first_claim_at,
         x.last_deadline, x.owner, x.ref, x.result, x.confirmed_at, x.confirmed_by, x.said,
         x.entries, x.verify, x.forced_by, x.started_at, x.updated_at
-    from json_populate_recordset(cast(null as settled), cast(:settled as json)) as x
+    from json_populate_recordset(cast(null as settled), cast(:settled_rows as json)) as x
     where x.operation in (select w.operation from won as w)
-), write_attempt as (
+);
+
+-- name: group_attempt
+-- With the claim, in one transaction (law 1).
+write_attempt as (
     insert into attempt (
         token, operation, kind, epoch, started_at, deadline, hard, taken_from, on_absence,
         without_proof, revision, scope, worker, outcome, ended_at
@@ -168,10 +96,13 @@ with settings as materialized (
     select
         x.token, x.operation, x.kind, x.epoch, x.started_at, x.deadline, x.hard, x.taken_from,
         x.on_absence, x.without_proof, x.revision, x.scope, x.worker, x.outcome, x.ended_at
-    from json_populate_recordset(cast(null as attempt), cast(:attempts as json)) as x
+    from json_populate_recordset(cast(null as attempt), cast(:attempt_rows as json)) as x
     where x.operation in (select w.operation from won as w)
-), end_attempt as (
-    -- As attempt_end, without a join.
+);
+
+-- name: group_ends
+-- As attempt_end, without a join.
+end_attempt as (
     update attempt set
         outcome = cast(:ends as jsonb) -> cast(token as text) ->> 0,
         ended_at = cast(cast(:ends as jsonb) -> cast(token as text) ->> 1 as bigint)
@@ -181,37 +112,52 @@ with settings as materialized (
             or (outcome in ('expired', 'unknown')
                 and cast(:ends as jsonb) -> cast(token as text) ->> 0
                     not in ('expired', 'unknown')))
-), write_evidence as (
+);
+
+-- name: group_evidence
+-- Append-only.
+write_evidence as (
     insert into evidence (
         operation, seq, id, at, kind, shows, attempt, by, said, data
     )
     select
         x.operation, x.seq, x.id, x.at, x.kind, x.shows, x.attempt, x.by, x.said, x.data
-    from json_populate_recordset(cast(null as evidence), cast(:evidence as json)) as x
+    from json_populate_recordset(cast(null as evidence), cast(:evidence_rows as json)) as x
     where x.operation in (select w.operation from won as w)
-), write_reference as (
-    -- Another operation's reference makes the statement fail on purpose (null is refused), and
-    -- the changes are written apart.
+);
+
+-- name: group_reference
+-- Another operation's reference makes the statement fail on purpose (null is refused), and the
+-- changes are written apart.
+write_reference as (
     insert into reference (
         contract, reference, operation, at
     )
     select
         x.contract, x.reference, x.operation, x.at
-    from json_populate_recordset(cast(null as reference), cast(:references as json)) as x
+    from json_populate_recordset(cast(null as reference), cast(:reference_rows as json)) as x
     where x.operation in (select w.operation from won as w)
     on conflict (reference, contract) do update set
         operation = case
             when reference.operation = excluded.operation then reference.operation
         end
-), write_request as (
+);
+
+-- name: group_request
+-- Frozen once per epoch (law 11).
+write_request as (
     insert into request (
         operation, epoch, digest, request
     )
     select
         x.operation, x.epoch, x.digest, x.request
-    from json_populate_recordset(cast(null as request), cast(:requests as json)) as x
+    from json_populate_recordset(cast(null as request), cast(:request_rows as json)) as x
     where x.operation in (select w.operation from won as w)
-), write_review as (
+);
+
+-- name: group_review
+-- Written whole: opened or changed.
+write_review as (
     insert into review (
         id, operation, namespace, road, owner, opened_at, said, taken_by, snoozed_until,
         closed_at, closed_by, decision
@@ -219,36 +165,47 @@ with settings as materialized (
     select
         x.id, x.operation, x.namespace, x.road, x.owner, x.opened_at, x.said, x.taken_by,
         x.snoozed_until, x.closed_at, x.closed_by, x.decision
-    from json_populate_recordset(cast(null as review), cast(:reviews as json)) as x
+    from json_populate_recordset(cast(null as review), cast(:review_rows as json)) as x
     where x.operation in (select w.operation from won as w)
     on conflict (id) do update set
         operation = excluded.operation, namespace = excluded.namespace, road = excluded.road,
         owner = excluded.owner, opened_at = excluded.opened_at, said = excluded.said, taken_by =
         excluded.taken_by, snoozed_until = excluded.snoozed_until, closed_at =
         excluded.closed_at, closed_by = excluded.closed_by, decision = excluded.decision
-), write_approval as (
+);
+
+-- name: group_approval
+-- Written whole: asked for or decided.
+write_approval as (
     insert into approval (
         id, operation, namespace, role, digest, asked_at, state, decided_at, by, note
     )
     select
         x.id, x.operation, x.namespace, x.role, x.digest, x.asked_at, x.state, x.decided_at,
         x.by, x.note
-    from json_populate_recordset(cast(null as approval), cast(:approvals as json)) as x
+    from json_populate_recordset(cast(null as approval), cast(:approval_rows as json)) as x
     where x.operation in (select w.operation from won as w)
     on conflict (id) do update set
         operation = excluded.operation, namespace = excluded.namespace, role = excluded.role,
         digest = excluded.digest, asked_at = excluded.asked_at, state = excluded.state,
         decided_at = excluded.decided_at, by = excluded.by, note = excluded.note
-), write_control as (
+);
+
+-- name: group_control
+-- The first success stays the positive control (law 5).
+write_control as (
     insert into control (
         namespace, action, scope, operation, target_key, ref
     )
     select
         x.namespace, x.action, x.scope, x.operation, x.target_key, x.ref
-    from json_populate_recordset(cast(null as control), cast(:controls as json)) as x
+    from json_populate_recordset(cast(null as control), cast(:control_rows as json)) as x
     where x.operation in (select w.operation from won as w)
     on conflict do nothing
-)
+);
+
+-- name: group_end
+-- Who won, and the server's clock.
 select w.operation, cast(extract(epoch from clock_timestamp()) * 1000000 as bigint)
 from won as w;
 
@@ -257,7 +214,7 @@ from won as w;
 select cast(extract(epoch from clock_timestamp()) * 1000000 as bigint);
 
 -- name: begin
--- For every transaction of more than one statement; see write_group.
+-- For every transaction of more than one statement; see group_begin.
 select set_config('lock_timeout', :lock_timeout, true),
     set_config('synchronous_commit', 'on', true);
 
@@ -283,10 +240,8 @@ select
     s.operation, s.namespace, s.action, s.state, s.reason, s.waiting_on, s.due_at, s.stamp,
     s.token, s.kind, s.attempts, s.lookups, s.epoch, s.target_key, s.first_claim_at,
     s.last_deadline, s.owner, s.ref, s.result, s.confirmed_at, s.confirmed_by, s.said,
-    s.entries, s.verify, s.forced_by, s.started_at, s.updated_at,
-    x.place
-from unnest(cast(:actions as text[]), cast(:keys as text[]))
-    with ordinality as x (action, key, place)
+    s.entries, s.verify, s.forced_by, s.started_at, s.updated_at
+from unnest(cast(:actions as text[]), cast(:keys as text[])) as x (action, key)
 cross join lateral (
     select * from operation as p
     where p.namespace = :namespace and p.action = x.action and p.key = x.key

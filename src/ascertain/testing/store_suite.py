@@ -1,0 +1,637 @@
+"""What every store must do: subclass StoreSuite in a pytest module that has a fixture `store`.
+
+    class TestMyStore(StoreSuite):
+        pass
+
+`story` writes one of everything; `dump` of two stores that were told the same story is equal.
+"""
+
+# ruff: noqa: S101, PLR2004, PLR0904 - a suite of tests, though it lies in src
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import msgspec
+
+from ascertain.core.errors import StoreError
+from ascertain.core.model import (
+    SECOND,
+    Approval,
+    Attempt,
+    Change,
+    Control,
+    Evidence,
+    Expected,
+    FrozenRequest,
+    Incarnation,
+    Kind,
+    Operation,
+    Outcome,
+    Reason,
+    Reference,
+    Review,
+    Run,
+    State,
+    Status,
+    WaitingOn,
+)
+from ascertain.store.base import Filter, Store
+
+NOW = 1_700_000_000 * SECOND
+NAMESPACE = "default"
+ACTION = "cms.create_draft"
+CONTRACT = "wordpress.posts.create"
+ODD = "100 % 'x' \"y\" \\ :name %s {} 查实 \u2028"  # what a careless quoting would spoil
+
+
+class Maker:
+    """Makes changes with ids, tokens and stamps that are the same in every run."""
+
+    def __init__(self, first: int = 1) -> None:
+        """Count from `first`, so that two makers for one store do not meet."""
+        self._numbers = itertools.count(first)
+
+    def number(self) -> int:
+        """Return a new number; large, as the random ones are."""
+        return 2**62 + next(self._numbers)
+
+    def claim(self, key: str, **given: Any) -> Change:
+        """Make a new operation with its first attempt; `given` are fields of the operation."""
+        number, token = self.number(), self.number()
+        operation = Operation(
+            **{
+                "id": f"{number:020d}",
+                "namespace": NAMESPACE,
+                "action": ACTION,
+                "key": key,
+                "fingerprint": "f" * 64,
+                "input": '{"body":"…"}',
+                "contract": CONTRACT,
+                "created_at": NOW,
+            }
+            | given
+        )
+        status = Status(
+            operation=operation.id,
+            namespace=operation.namespace,
+            action=operation.action,
+            state=State.RUNNING,
+            waiting_on=WaitingOn.CLOCK,
+            due_at=NOW + 60 * SECOND,
+            stamp=self.number(),
+            token=token,
+            kind=Kind.EXECUTE,
+            attempts=1,
+            target_key="k" * 26,
+            first_claim_at=NOW,
+            last_deadline=NOW + 30 * SECOND,
+            owner="content",
+            started_at=NOW,
+            updated_at=NOW,
+        )
+        attempt = Attempt(
+            token=token,
+            operation=operation.id,
+            kind=Kind.EXECUTE,
+            epoch=1,
+            started_at=NOW,
+            deadline=NOW + 30 * SECOND,
+            worker="w1",
+        )
+        return Change(status=status, guard=None, operation=operation, attempt=attempt)
+
+    def entry(self, status: Status, kind: str = "finding", shows: str = "") -> Evidence:
+        """Make the next evidence entry of a status, which must count it."""
+        number = self.number()
+        return Evidence(
+            operation=status.operation,
+            seq=status.entries,
+            id=f"e{number}",
+            at=status.updated_at,
+            kind=kind,
+            shows=shows,
+            by="w1",
+        )
+
+    def next(self, before: Status, **given: Any) -> Change:
+        """Make a change of a status, guarded by its stamp, with one evidence entry."""
+        counted = {
+            "stamp": self.number(),
+            "entries": before.entries + 1,
+            "updated_at": before.updated_at + 1,
+        }
+        status = msgspec.structs.replace(before, **(counted | given))
+        shows = str(status.state)
+        return Change(status=status, guard=before.stamp, evidence=(self.entry(status, shows=shows),))
+
+    def done(self, before: Status, ref: str, **given: Any) -> Change:
+        """Make the change that closes an attempt as done."""
+        closed = {"token": None, "kind": None, "due_at": None, "waiting_on": WaitingOn.NOTHING}
+        fields = {"state": State.DONE, "ref": ref, "confirmed_by": "answer"} | closed | given
+        change = self.next(before, **fields)
+        ends = () if before.token is None else ((before.token, Outcome.DONE),)
+        mine = Reference(contract=CONTRACT, reference=ref, operation=before.operation, at=NOW)
+        return msgspec.structs.replace(change, ends=ends, references=(mine,))
+
+    def unknown(self, before: Status, outcome: Outcome = Outcome.EXPIRED) -> Change:
+        """Make the change that closes an attempt without knowing what it did."""
+        change = self.next(before, state=State.UNKNOWN, token=None, kind=None)
+        assert before.token is not None
+        return msgspec.structs.replace(change, ends=((before.token, outcome),))
+
+    def review(self, status: Status, road: str = "unknown") -> Review:
+        """Make an open review of an operation."""
+        return Review(
+            id=f"r{self.number()}",
+            operation=status.operation,
+            namespace=status.namespace,
+            road=road,
+            owner="content",
+            opened_at=NOW,
+        )
+
+
+def write(store: Store, *changes: Change) -> list[bool]:
+    """Write changes together and return which were applied."""
+    return [written.applied for written in store.write(list(changes))]
+
+
+def state(store: Store, change: Change) -> Status:
+    """Return what the store holds of a change's operation."""
+    return store.snapshots([change.status.operation])[change.status.operation].status
+
+
+def story(store: Store, maker: Maker | None = None) -> None:
+    """Write one of everything, singly and in groups."""
+    make = maker or Maker()
+    one, two, three = (make.claim(f"story/{n}", title=ODD, run="run-1") for n in (1, 2, 3))
+    frozen = FrozenRequest(operation=one.status.operation, epoch=1, digest="d", request=b'{"a":1}')
+    assert write(store, msgspec.structs.replace(one, request=frozen), two, three) == [True] * 3
+    done, unknown = make.done(one.status, "17"), make.unknown(two.status)
+    control = Control(
+        namespace=NAMESPACE, action=ACTION, scope="", operation="", target_key="k", ref="17"
+    )
+    done = msgspec.structs.replace(done, control=control)
+    unknown = msgspec.structs.replace(unknown, reviews=(make.review(two.status),))
+    assert write(store, done, unknown) == [True, True]
+    asked = Approval(
+        id="a1",
+        operation=three.status.operation,
+        namespace=NAMESPACE,
+        role="editor",
+        digest="d",
+        asked_at=NOW,
+    )
+    waiting = make.unknown(three.status, Outcome.UNKNOWN)
+    assert write(store, msgspec.structs.replace(waiting, approvals=(asked,))) == [True]
+    successor = make.claim("story/4", supersedes=three.status.operation, why=ODD)
+    closed = make.next(waiting.status, state=State.NOT_DONE, reason=Reason.SUPERSEDED, due_at=None)
+    assert write(store, msgspec.structs.replace(successor, also=(closed,))) == [True]
+    run = Run(id="run-1", namespace=NAMESPACE, name="autumn", opened_at=NOW)
+    wanted = Expected(run="run-1", namespace=NAMESPACE, action=ACTION, key="story/9")
+    store.open_run(run, [wanted])
+    store.incarnations(Incarnation(number=1, began_at=NOW, note=ODD))
+    store.meta("note", ODD)
+
+
+def dump(store: Store) -> list[tuple[str, dict[str, Any]]]:
+    """Return all rows of a store, except its secret."""
+    return [
+        (table, row)
+        for table, row in store.rows()
+        if (table, row.get("name")) != ("meta", "secret")
+    ]
+
+
+class StoreSuite:
+    """The conformance suite; every test takes an empty store by the fixture `store`."""
+
+    # --- new operations --------------------------------------------------------------------
+
+    def test_a_new_operation_is_read_back_whole(self, store: Store) -> None:
+        change = Maker().claim("lamp/de", title=ODD, input='{"a":"\\u0000"}')
+        assert write(store, change) == [True]
+        assert change.operation is not None
+        [found] = store.by_keys(NAMESPACE, [(ACTION, "lamp/de")])
+        assert found is not None
+        assert (found.operation, found.status) == (change.operation, change.status)
+        assert store.attempts(found.operation.id) == [change.attempt]
+
+    def test_a_key_is_won_once_and_the_loser_sees_the_winner(self, store: Store) -> None:
+        make = Maker()
+        first, second = make.claim("lamp/de"), make.claim("lamp/de")
+        assert write(store, first) == [True]
+        [answer] = store.write([second])
+        assert not answer.applied
+        assert answer.current is not None
+        assert answer.current.status == first.status
+        assert store.attempts(second.status.operation) == []
+        elsewhere = make.claim("lamp/de", namespace="other")
+        assert write(store, elsewhere, make.claim("lamp/de", action="cms.other")) == [True, True]
+
+    def test_a_key_twice_in_one_group_is_won_by_the_first(self, store: Store) -> None:
+        make = Maker()
+        group = [make.claim("a"), make.claim("b"), make.claim("a"), make.claim("c")]
+        answers = store.write(group)
+        assert [answer.applied for answer in answers] == [True, True, False, True]
+        assert answers[2].current is not None
+        assert answers[2].current.operation == group[0].operation
+
+    def test_writing_the_same_change_again_changes_nothing(self, store: Store) -> None:
+        make = Maker()
+        claim, other = make.claim("a"), make.claim("b")
+        done = make.done(claim.status, "17")
+        assert write(store, claim, other) == write(store, claim, other) == [True, True]
+        assert write(store, done) == write(store, done) == [True]
+        assert write(store, done, make.unknown(other.status)) == [True, True]
+        assert len(store.evidence(claim.status.operation)) == 1
+        # Another change came in between: the claim is not what the store holds now.
+        assert write(store, claim) == [False]
+
+    def test_a_successor_is_won_once(self, store: Store) -> None:
+        make = Maker()
+        old = make.claim("v1")
+        write(store, old)
+        first = make.claim("v2", supersedes=old.status.operation)
+        second = make.claim("v2b", supersedes=old.status.operation)
+        assert write(store, first) == [True]
+        [answer] = store.write([second])
+        assert (answer.applied, answer.taken_by) == (False, first.status.operation)
+        assert store.by_keys(NAMESPACE, [(ACTION, "v2b")]) == [None]
+        [found] = store.find(Filter(supersedes=old.status.operation))
+        assert found.operation == first.operation
+
+    # --- guarded changes -------------------------------------------------------------------
+
+    def test_a_guard_that_does_not_hold_writes_nothing(self, store: Store) -> None:
+        make = Maker()
+        claim = make.claim("a")
+        write(store, claim)
+        done, late = make.done(claim.status, "17"), make.done(claim.status, "18")
+        assert write(store, done) == [True]
+        [answer] = store.write([late])
+        assert not answer.applied
+        assert answer.current is not None
+        assert answer.current.status == done.status
+        assert [row.reference for row in store.references(claim.status.operation)] == ["17"]
+        assert len(store.evidence(claim.status.operation)) == 1
+
+    def test_a_change_of_no_operation_is_answered_with_nothing(self, store: Store) -> None:
+        make = Maker()
+        [answer] = store.write([make.done(make.claim("a").status, "17")])
+        assert (answer.applied, answer.current, answer.taken_by) == (False, None, None)
+
+    def test_settling_moves_an_operation_out_of_the_working_set(self, store: Store) -> None:
+        make = Maker()
+        claims = [make.claim(key) for key in "abc"]
+        write(store, *claims)
+        assert store.counts(NAMESPACE) == {"running": 3, "reviews": 0}
+        write(store, make.done(claims[0].status, "1"), make.unknown(claims[1].status))
+        assert store.counts(NAMESPACE) == {"running": 1, "unknown": 1, "reviews": 0}
+        assert [s.operation.key for s in store.find(Filter(unsettled=False))] == ["a"]
+        assert [s.operation.key for s in store.find(Filter(unsettled=True))] == ["b", "c"]
+        assert state(store, claims[0]).state is State.DONE
+
+    def test_a_late_truth_about_a_settled_operation_is_kept(self, store: Store) -> None:
+        make = Maker()
+        claim, other = make.claim("a"), make.claim("b")
+        write(store, claim, other)
+        left = make.next(
+            claim.status, state=State.NOT_DONE, reason=Reason.LEFT, token=None, kind=None
+        )
+        done = make.done(left.status, "17", reason=Reason.NONE)
+        again = make.next(done.status, verify=True, due_at=NOW)
+        for change in (left, done, again):
+            assert write(store, change, make.claim(f"beside {change.guard}")) == [True, True]
+            assert state(store, claim) == change.status
+        assert "done" in store.counts(NAMESPACE)  # open again: it is verified once
+        assert store.check() == []
+
+    def test_a_group_may_change_one_operation_twice(self, store: Store) -> None:
+        make = Maker()
+        claim = make.claim("a")
+        done = make.done(claim.status, "17")
+        assert write(store, claim, make.claim("b"), done, done) == [True] * 4
+        assert state(store, claim) == done.status
+
+    def test_also_is_all_or_nothing(self, store: Store) -> None:
+        make = Maker()
+        old = make.claim("v1")
+        write(store, old)
+        closed = make.next(old.status, state=State.NOT_DONE, reason=Reason.SUPERSEDED)
+        moved = make.unknown(old.status)
+        new = make.claim("v2", supersedes=old.status.operation)
+        new = msgspec.structs.replace(new, also=(closed,))
+        assert write(store, moved) == [True]
+        [answer, beside] = store.write([new, make.claim("beside")])
+        assert (answer.applied, answer.current, beside.applied) == (False, None, True)
+        assert store.by_keys(NAMESPACE, [(ACTION, "v2")]) == [None]
+        closed = make.next(moved.status, state=State.NOT_DONE, reason=Reason.SUPERSEDED)
+        new = msgspec.structs.replace(new, also=(closed,))
+        assert write(store, new) == write(store, new) == [True]
+        assert state(store, old) == closed.status
+
+    # --- effect references -----------------------------------------------------------------
+
+    def test_a_reference_belongs_to_one_operation_per_contract(self, store: Store) -> None:
+        make = Maker()
+        first, second, third = (make.claim(key) for key in "abc")
+        write(store, first, second, third, make.claim("d"))
+        assert write(store, make.done(first.status, "17")) == [True]
+        taken, fine = make.done(second.status, "17"), make.done(third.status, "18")
+        [no, yes] = store.write([taken, fine])
+        assert (no.applied, no.taken_by) == (False, first.status.operation)
+        assert yes.applied
+        assert state(store, second) == second.status
+        assert store.evidence(second.status.operation) == []
+        other = Reference(contract="x", reference="17", operation=second.status.operation, at=NOW)
+        change = msgspec.structs.replace(make.unknown(second.status), references=(other,))
+        assert write(store, change) == [True]
+        assert [s.operation.key for s in store.find(Filter(ref="17"))] == ["a", "b"]
+
+    def test_a_reference_reported_again_by_its_operation_is_fine(self, store: Store) -> None:
+        make = Maker()
+        claims = [make.claim(key) for key in "ab"]
+        write(store, *claims)
+        accepted = [make.done(c.status, c.status.operation, state=State.ACCEPTED) for c in claims]
+        assert write(store, *accepted) == [True, True]
+        done = [make.done(c.status, c.status.operation) for c in accepted]
+        assert write(store, *done) == [True, True]
+        assert len(store.references(claims[0].status.operation)) == 1
+
+    def test_two_of_one_group_that_name_one_reference(self, store: Store) -> None:
+        make = Maker()
+        claims = [make.claim(key) for key in "ab"]
+        write(store, *claims)
+        answers = store.write([make.done(claim.status, "17") for claim in claims])
+        assert [answer.applied for answer in answers] == [True, False]
+        assert answers[1].taken_by == claims[0].status.operation
+
+    # --- attempts, evidence and what belongs to an operation -------------------------------
+
+    def test_an_outcome_is_never_overwritten_except_by_a_late_truth(self, store: Store) -> None:
+        make = Maker()
+        claim = make.claim("a")
+        write(store, claim, make.claim("b"))
+        token, status = claim.status.token, claim.status
+        assert token is not None
+        told = []
+        for outcome in (Outcome.EXPIRED, Outcome.UNKNOWN, Outcome.NOT_DONE, Outcome.DONE):
+            change = make.next(status, state=State.UNKNOWN, token=None, kind=None)
+            change = msgspec.structs.replace(change, ends=((token, outcome),))
+            assert write(store, change, make.claim(outcome)) == [True, True]
+            status = change.status
+            told.append(store.attempts(status.operation)[0].outcome)
+        assert told == [Outcome.EXPIRED, Outcome.EXPIRED, Outcome.NOT_DONE, Outcome.NOT_DONE]
+
+    def test_a_deadline_moves_forwards_while_the_attempt_runs(self, store: Store) -> None:
+        make = Maker()
+        claim = make.claim("a")
+        write(store, claim)
+        token, later = claim.status.token, NOW + 90 * SECOND
+        assert token is not None
+        extended = make.next(claim.status, last_deadline=later)
+        assert write(store, msgspec.structs.replace(extended, extends=(token, later))) == [True]
+        assert store.attempts(claim.status.operation)[0].deadline == later
+        back = make.next(extended.status)
+        assert write(store, msgspec.structs.replace(back, extends=(token, NOW))) == [True]
+        assert store.attempts(claim.status.operation)[0].deadline == later
+
+    def test_reviews_and_approvals_are_written_whole(self, store: Store) -> None:
+        make = Maker()
+        claim = make.claim("a")
+        review = make.review(claim.status)
+        asked = Approval(
+            id="a1",
+            operation=claim.status.operation,
+            namespace=NAMESPACE,
+            role="editor",
+            digest="d",
+            asked_at=NOW,
+        )
+        opened = msgspec.structs.replace(claim, reviews=(review,), approvals=(asked,))
+        assert write(store, opened, make.claim("b")) == [True, True]
+        assert store.reviews(NAMESPACE) == store.reviews(None) == [review]
+        assert store.reviews("other") == store.reviews("other", review.operation) == []
+        assert store.counts(NAMESPACE)["reviews"] == 1
+        closed = msgspec.structs.replace(review, closed_at=NOW + 1, closed_by="kim")
+        approved = msgspec.structs.replace(asked, state="approved", decided_at=NOW + 1)
+        change = make.unknown(claim.status)
+        change = msgspec.structs.replace(change, reviews=(closed,), approvals=(approved,))
+        assert write(store, change) == [True]
+        assert store.reviews(NAMESPACE) == store.reviews(NAMESPACE, review.operation) == []
+        assert store.reviews(None, review.operation, closed=True) == [closed]
+        assert store.reviews(NAMESPACE, closed=True) == [closed]
+        assert store.approvals(claim.status.operation) == [approved]
+
+    def test_the_first_success_stays_the_positive_control(self, store: Store) -> None:
+        make = Maker()
+        claims = [make.claim(key) for key in "ab"]
+        controls = [
+            Control(
+                namespace=NAMESPACE,
+                action=ACTION,
+                scope="s",
+                operation=claim.status.operation,
+                target_key=claim.status.target_key,
+            )
+            for claim in claims
+        ]
+        for claim, control in zip(claims, controls, strict=True):
+            write(store, msgspec.structs.replace(claim, control=control))
+        assert store.control(NAMESPACE, ACTION, "s") == controls[0]
+        assert store.control(NAMESPACE, ACTION, "") is None
+
+    def test_requests_are_kept_by_epoch(self, store: Store) -> None:
+        make = Maker()
+        claim = make.claim("a")
+        frozen = [
+            FrozenRequest(
+                operation=claim.status.operation, epoch=epoch, digest="d", request=ODD.encode()
+            )
+            for epoch in (1, 2)
+        ]
+        write(store, msgspec.structs.replace(claim, request=frozen[0]), make.claim("b"))
+        change = make.unknown(claim.status)
+        write(store, msgspec.structs.replace(change, request=frozen[1]))
+        assert store.requests(claim.status.operation) == frozen
+
+    # --- due work --------------------------------------------------------------------------
+
+    def test_due_work_is_taken_once_and_oldest_first(self, store: Store) -> None:
+        make = Maker()
+        claims = [make.claim(key) for key in "abcd"]
+        due = [NOW + 3, NOW + 1, NOW + 2, NOW + 9]
+        for claim, at in zip(claims, due, strict=True):
+            status = msgspec.structs.replace(claim.status, due_at=at)
+            write(store, msgspec.structs.replace(claim, status=status))
+        write(store, make.claim("x", namespace="other"), make.claim("y", action="other"))
+        first = store.take(NOW + 5, NOW + 50, NAMESPACE, [ACTION], 2)
+        assert [(s.operation.key, s.status.due_at) for s in first] == [("b", NOW + 1), ("c", NOW + 2)]
+        rest = store.take(NOW + 5, NOW + 50, NAMESPACE, [ACTION, ACTION], 9)
+        assert [s.operation.key for s in rest] == ["a"]
+        assert store.take(NOW + 5, NOW + 50, NAMESPACE, [ACTION], 9) == []
+        assert store.take(NOW + 5, NOW + 50, NAMESPACE, [], 9) == []
+        # The stamp stays, so what was decided on the snapshot can still be written.
+        assert write(store, make.unknown(first[0].status)) == [True]
+        again = store.take(NOW + 50, NOW + 99, NAMESPACE, [ACTION, "other"], 9)
+        assert [s.operation.key for s in again] == ["b", "d", "a", "c"]
+
+    # --- reading ---------------------------------------------------------------------------
+
+    def test_keys_and_ids_are_answered_in_order(self, store: Store) -> None:
+        make = Maker()
+        claims = [make.claim(key) for key in ("a", ODD)]
+        write(store, *claims)
+        pairs = [(ACTION, ODD), (ACTION, "none"), ("none", "a"), (ACTION, "a"), (ACTION, ODD)]
+        found = store.by_keys(NAMESPACE, pairs)
+        keys = [None if one is None else one.operation.key for one in found]
+        assert keys == [ODD, None, None, "a", ODD]
+        assert store.by_keys(NAMESPACE, []) == []
+        ids = [claim.status.operation for claim in claims]
+        assert set(store.snapshots([*ids, "none"])) == set(ids)
+        assert store.snapshots([]) == {}
+
+    def test_find_restricts_by_every_field(self, store: Store) -> None:
+        make = Maker()
+        story(store, make)
+        odd = make.claim("50%_off", title="Größe", event="e1", namespace="other")
+        write(store, odd)
+        expected: list[tuple[Filter, list[str]]] = [
+            (Filter(namespace="other"), ["50%_off"]),
+            (Filter(action=ACTION, run="run-1"), ["story/1", "story/2", "story/3"]),
+            (Filter(key="story/2"), ["story/2"]),
+            (Filter(namespace=NAMESPACE, action=ACTION, key="story/2"), ["story/2"]),
+            (Filter(namespace="other", action=ACTION, key="story/2"), []),
+            (Filter(event="e1"), ["50%_off"]),
+            (Filter(ref="17"), ["story/1"]),
+            (Filter(states=["done", "unknown"]), ["story/1", "story/2"]),
+            (Filter(states=[]), []),
+            (Filter(waiting_on="clock", unsettled=True), ["story/2", "story/4", "50%_off"]),
+            (Filter(text="STORY/3"), ["story/3"]),
+            (Filter(text="100 %"), ["story/1", "story/2", "story/3"]),
+            (Filter(text="0%_"), ["50%_off"]),
+            (Filter(text="GRöß"), ["50%_off"]),
+            (Filter(unsettled=False), ["story/1", "story/3"]),
+        ]
+        for what, keys in expected:
+            assert [found.operation.key for found in store.find(what)] == keys, what
+
+    def test_find_goes_on_after_an_id(self, store: Store) -> None:
+        make = Maker()
+        claims = [make.claim(f"k{n}") for n in range(7)]
+        write(store, *reversed(claims))
+        seen: list[str] = []
+        after = ""
+        while page := store.find(Filter(namespace=NAMESPACE), after, 3):
+            seen += [found.operation.key for found in page]
+            after = page[-1].operation.id
+        assert seen == [f"k{n}" for n in range(7)]
+        assert store.find(Filter(), limit=0) == []
+
+    # --- runs, lives, settings -------------------------------------------------------------
+
+    def test_a_run_is_opened_changed_and_expects_keys(self, store: Store) -> None:
+        run = Run(id="r1", namespace=NAMESPACE, name="autumn", opened_at=NOW)
+        wanted = [Expected(run="r1", namespace=NAMESPACE, action=ACTION, key=k) for k in "ab"]
+        assert store.open_run(run, wanted[:1]) == run
+        closed = msgspec.structs.replace(run, closed_at=NOW + 5, due_at=NOW + 9)
+        assert store.open_run(closed, wanted) == closed
+        assert store.expected("r1") == wanted
+        later = Run(id="r2", namespace=NAMESPACE, name="winter", opened_at=NOW + 1)
+        store.open_run(later, [])
+        assert store.runs(NAMESPACE) == [later, closed]
+        assert store.runs(NAMESPACE, "autumn") == [closed]
+        assert store.runs("other") == []
+        stolen = msgspec.structs.replace(run, namespace="other")
+        assert _refused(lambda: store.open_run(stolen, []))
+        assert store.runs(NAMESPACE, "autumn") == [closed]
+
+    def test_lives_and_settings(self, store: Store) -> None:
+        assert store.incarnations() == []
+        first = Incarnation(number=1, began_at=NOW, gap_from=NOW - 5, note=ODD)
+        second = Incarnation(number=2, began_at=NOW + 1)
+        assert store.incarnations(first) == [first]
+        assert store.incarnations(second) == [first, second]
+        assert store.incarnations(msgspec.structs.replace(second, note="x")) == [first, second]
+        assert store.meta("colour") is None
+        assert store.meta("colour", ODD) == store.meta("colour") == ODD
+        assert store.meta("colour", "") == ""
+        assert len(store.meta("secret") or "") == 64
+
+    # --- groups, futures, errors -----------------------------------------------------------
+
+    def test_a_future_resolves_once_it_is_durable(self, store: Store) -> None:
+        make = Maker()
+        claims = [make.claim(f"k{n}") for n in range(50)]
+        futures = [store.put(claim) for claim in claims]
+        assert all(future.result(20).applied for future in futures)
+        assert store.counts(NAMESPACE)["running"] == 50
+
+    def test_many_changes_are_written_in_several_groups(self, store: Store) -> None:
+        make = Maker()
+        claims = [make.claim(f"k{n}") for n in range(1203)]
+        assert write(store, *claims) == [True] * 1203
+        assert write(store) == []
+
+    def test_a_bad_change_fails_alone(self, store: Store) -> None:
+        make = Maker()
+        good, other = make.claim("a"), make.claim("b")
+        assert good.operation is not None
+        stolen = msgspec.structs.replace(good.operation, key="c")
+        bad = msgspec.structs.replace(good, operation=stolen)
+        try:
+            store.write([good, bad, other])
+        except StoreError as error:
+            answers = error.facts["written"]
+        assert [getattr(answer, "applied", None) for answer in answers] == [True, None, True]
+        found = store.by_keys(NAMESPACE, [(ACTION, key) for key in "abc"])
+        assert [one is not None for one in found] == [True, True, False]
+
+    # --- retention, export, integrity ------------------------------------------------------
+
+    def test_a_tombstone_keeps_what_prevents_duplicates(self, store: Store) -> None:
+        make = Maker()
+        claims = [make.claim(key) for key in "abcd"]
+        write(store, *claims)
+        done = [make.done(claim.status, claim.status.operation) for claim in claims[:3]]
+        done[1] = msgspec.structs.replace(done[1], reviews=(make.review(done[1].status),))
+        write(store, *done)
+        assert store.prune(NOW, 10) == 0
+        assert store.prune(NOW + 2, 1) == 1
+        assert store.prune(NOW + 2, 10) == 1  # not the one under review, not the running one
+        assert store.prune(NOW + 2, 10) == 0
+        [pruned] = store.by_keys(NAMESPACE, [(ACTION, "a")])
+        assert pruned is not None
+        assert (pruned.operation.input, pruned.operation.fingerprint) == (None, "f" * 64)
+        assert pruned.status == msgspec.structs.replace(done[0].status, result=None)
+        gone = pruned.operation.id
+        assert (store.attempts(gone), store.evidence(gone)) == ([], [])
+        assert len(store.references(gone)) == 1
+        assert write(store, make.claim("a")) == [False]
+        late = make.next(pruned.status, confirmed_by="event")
+        assert write(store, late) == [True]
+        assert [entry.seq for entry in store.evidence(gone)] == [2]
+        assert store.check() == []
+
+    def test_everything_is_exported_in_a_fixed_order(self, store: Store) -> None:
+        story(store)
+        rows = dump(store)
+        assert rows == dump(store)
+        tables = [table for table, _ in rows]
+        assert set(tables) == {
+            *("meta", "incarnation", "operation", "unsettled", "settled", "attempt", "evidence"),
+            *("reference", "request", "review", "approval", "control", "run", "expected"),
+        }
+        assert tables == sorted(tables, key=tables.index)
+        assert msgspec.json.decode(msgspec.json.encode(rows)) == [list(row) for row in rows]
+        assert store.check() == []
+
+
+def _refused(call: Any) -> bool:
+    try:
+        call()
+    except StoreError:
+        return True
+    return False
