@@ -46,7 +46,6 @@ class Target:
         self.lag, self.keeps = round(lag * SECOND), round(keeps * SECOND)
         self.looks_fail = ""  # "error", "partial" or "foreign"
         with self._open() as db:
-            db.execute("pragma journal_mode = wal")
             db.executescript(_SCHEMA)
 
     @contextmanager

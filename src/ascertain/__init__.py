@@ -62,8 +62,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Absent",
-    "AccessRejected",
     "Accepted",
+    "AccessRejected",
     "ActionInvalid",
     "Answer",
     "ApprovalMissing",

@@ -64,7 +64,12 @@ class Ledger:
         self.control: Control | None = None
         self.others: list[Change] = []
         self.operation = Operation(
-            id=f"op-{key}", namespace="acme", action="shop.order", key=key, fingerprint="f", input="{}"
+            id=f"op-{key}",
+            namespace="acme",
+            action="shop.order",
+            key=key,
+            fingerprint="f",
+            input="{}",
         )
         self.status = Status(
             operation=self.operation.id,
@@ -207,9 +212,7 @@ class Ledger:
 
     def event(self, finding: Any, report: str = "event-1") -> Ledger:
         decide: Callable[..., Change] = settle.outside
-        self.apply(
-            decide(self.case, finding, self.world, self.stamp(), by="event", report=report)
-        )
+        self.apply(decide(self.case, finding, self.world, self.stamp(), by="event", report=report))
         return self
 
     def decide(self, answer: str, **more: Any) -> Ledger:

@@ -9,14 +9,18 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from ascertain.core.contract import (
-    KeyRule,
-    LateRule,
-    LookupRule,
-    RepeatRule,
-    Terms,
+from ascertain.core.contract import KeyRule, LateRule, LookupRule, RepeatRule, Terms
+from ascertain.core.model import (
+    SECOND,
+    Absent,
+    Accepted,
+    Done,
+    NotDone,
+    NotDoneKind,
+    Several,
+    State,
+    Unknown,
 )
-from ascertain.core.model import SECOND, Absent, Accepted, Done, NotDone, NotDoneKind, Several, State, Unknown
 from ascertain.core.reconcile import Do
 from core.driver import Ledger, contract, declared
 
@@ -34,9 +38,7 @@ def scenario(check: Check) -> Check:
 
 
 def searchable(*, lag: int = 0, **more: object) -> Terms:
-    c = contract(
-        late=LateRule(max=f"{LATE}s"), lookup=LookupRule(by="meta.op", lag=f"{lag}s")
-    )
+    c = contract(late=LateRule(max=f"{LATE}s"), lookup=LookupRule(by="meta.op", lag=f"{lag}s"))
     return declared(c, **{"can_look_up": True, **more})
 
 
@@ -188,8 +190,6 @@ def not_found_after_the_target_took_it_over_proves_nothing() -> list[str]:
         return ["an acceptance that came late is forgotten"]
     book.restore(1000).wait(3600).look(Absent())
     return _earned(book, "an absence after an acceptance counts")
-
-
 
 
 # --- law 6: replay must be earned ----------------------------------------------------------

@@ -52,9 +52,7 @@ class Target:
         known = self.memory.get(key)
         if self.kind == "remembers" and known and at < known[0] + self.keeps:
             request.state = "absorbed" if known[1] == "done" else "failed"
-        elif self.kind == "identity" and any(k == key for _, k, _ in self.effects):
-            request.state = "absorbed"
-        elif self.kind != "ignores" and self.atomic and self._busy(request):
+        elif self._exists(key) or (self.atomic and self._busy(request)):
             request.state = "absorbed"
         elif request.fate in ("refused", "stored", "never"):
             request.state = "failed"
@@ -62,6 +60,9 @@ class Target:
                 self.memory[key] = (at, "failed")
         else:
             request.state = "arrived"
+
+    def _exists(self, key: str) -> bool:
+        return self.kind == "identity" and any(k == key for _, k, _ in self.effects)
 
     def _busy(self, request: Sent) -> bool:
         return any(r.key == request.key and r.state == "arrived" for r in self.requests)

@@ -8,15 +8,18 @@ import pytest
 from msgspec.structs import replace
 
 from ascertain.core.contract import LateRule, LookupRule, Terms
-from ascertain.core.model import SECOND, Absent, Attempt, Done, Kind, Outcome, State, Status, Unknown
-from ascertain.core.reconcile import (
-    FINAL,
-    LookReport,
-    World,
-    absence_counts,
-    epochs,
-    quiet_end,
+from ascertain.core.model import (
+    SECOND,
+    Absent,
+    Attempt,
+    Done,
+    Kind,
+    Outcome,
+    State,
+    Status,
+    Unknown,
 )
+from ascertain.core.reconcile import FINAL, LookReport, World, absence_counts, epochs, quiet_end
 from core.driver import contract, declared
 
 DEADLINE = 160 * SECOND

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from typing import Any
 
 import pytest
@@ -38,7 +38,7 @@ HOUR = 3600 * SECOND
     [
         ("30s", 30 * SECOND), ("1.5h", 5400 * SECOND), ("250ms", 250_000), ("7d", 7 * 24 * HOUR),
         ("15m", 900 * SECOND), ("forever", FOREVER), (0.5, 500_000), (0, 0),
-        (datetime.timedelta(minutes=1), 60 * SECOND),
+        (dt.timedelta(minutes=1), 60 * SECOND),
     ],
     ids=range(9),
 )  # fmt: skip

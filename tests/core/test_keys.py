@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import re
 from decimal import Decimal
 from typing import Any
@@ -165,8 +165,8 @@ def test_canonical_json_does_not_depend_on_order() -> None:
 @pytest.mark.parametrize(
     ("value", "fix"),
     [
-        ({"a": {"b": [datetime.datetime(2026, 1, 1)]}}, r"input\.a\.b\[0\] is.*isoformat"),  # noqa: DTZ001
-        (datetime.date(2026, 1, 1), "isoformat"),
+        ({"a": {"b": [dt.datetime.fromtimestamp(0, dt.UTC)]}}, r"input\.a\.b\[0\] is.*isoformat"),
+        (dt.date(2026, 1, 1), "isoformat"),
         (Decimal("1.10"), r"str\(value\)"),
         (b"x", "reference to the file"),
         ({1: 2}, "object keys must be text"),

@@ -25,7 +25,7 @@ from ascertain.core.model import (
 from ascertain.core.people import Answer, allowed, blocks, may_undo
 from ascertain.core.reconcile import Do
 from core.driver import Ledger
-from core.scenarios import LATE, identified, idempotent, lost, opaque, searchable
+from core.scenarios import LATE, idempotent, identified, lost, opaque, searchable
 
 X = NotDoneKind.UNAUTHORIZED
 T, N, C, L, S = (
@@ -110,6 +110,7 @@ def test_cannot_tell_keeps_it_with_a_person() -> None:
         State.UNKNOWN, ["unknown"], None,
     )  # fmt: skip
     assert len(book.decide("cannot_tell").reviews) == 1
+    assert book.advance().status.due_at is None
     accepted = in_state(State.ACCEPTED).wait(10**6).advance().decide("cannot_tell")
     assert (accepted.status.state, accepted.open_reviews) == (State.ACCEPTED, ["accepted"])
 
@@ -154,9 +155,7 @@ def asked(*roles: str) -> tuple[Ledger, list[Approval]]:
 
 def answer(book: Ledger, approvals: list[Approval], role: str, **more: Any) -> list[Approval]:
     given = {"digest": "d", "by": "eva", "consent": True, **more}
-    change = people.approve(
-        book.case, approvals, book.world, book.stamp(), role=role, **given
-    )
+    change = people.approve(book.case, approvals, book.world, book.stamp(), role=role, **given)
     book.apply(change)
     return [book.approvals.get(a.id, a) for a in approvals]
 
@@ -223,7 +222,6 @@ def test_a_renewal_during_a_look_up_leaves_its_lease() -> None:
 # --- versions (law 10) ---
 
 
-
 @pytest.mark.parametrize(
     ("book", "code"),
     [
@@ -259,8 +257,8 @@ def test_starting_a_successor_closes_the_older_version() -> None:
         book = in_state(state)
         book.apply(people.supersede(book.case, book.world, book.stamp(), successor="op-2"))
         assert (book.status.state, book.status.reason) == (State.NOT_DONE, "superseded")
+    left = in_state(State.UNKNOWN).decide("leave")
     with pytest.raises(Refused, match="left"):
-        left = in_state(State.UNKNOWN).decide("leave")
         people.supersede(left.case, left.world, 1, successor="op-2")
     looked_at = Ledger(searchable()).submit()
     looked_at.claim(Do.LOOK_UP)
@@ -270,7 +268,9 @@ def test_starting_a_successor_closes_the_older_version() -> None:
 
 def test_a_successor_waits_visibly() -> None:
     book = in_state(State.PENDING)
-    book.apply(people.hold(book.case, book.world, book.stamp(), why="waits_unknown", until=book.now + 7))
+    book.apply(
+        people.hold(book.case, book.world, book.stamp(), why="waits_unknown", until=book.now + 7)
+    )
     assert (book.status.said, book.status.due_at) == ("waits_unknown", book.now + 7)
     waiting = Ledger(searchable(approval=("editor",))).submit()
     held = people.hold(waiting.case, waiting.world, 9, why="waits_unknown", until=1)

@@ -13,9 +13,7 @@ BOUNDS = Bounds(attempts=3, total=100 * SECOND, first_delay=SECOND, longest_dela
 
 
 def status(attempts: int = 0) -> Status:
-    return Status(
-        operation="op", namespace="n", action="a", state=State.RUNNING, attempts=attempts
-    )
+    return Status(operation="op", namespace="n", action="a", state=State.RUNNING, attempts=attempts)
 
 
 @pytest.mark.parametrize(

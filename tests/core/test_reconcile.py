@@ -128,7 +128,8 @@ def _step(terms: Terms, seconds: float, more: dict[str, Any]) -> reconcile.Step:
     began = book.now
     names = {"attempts", "forced_by"}
     status = replace(
-        book.status, state=State.UNKNOWN, waiting_on=more.get("waiting_on", WaitingOn.CLOCK), token=None, kind=None,
+        book.status, state=State.UNKNOWN, token=None, kind=None,
+        waiting_on=more.get("waiting_on", WaitingOn.CLOCK),
         lookups=more.get("looked", 0), **{n: more[n] for n in names & set(more)},
     )  # fmt: skip
     attempts = [attempt]

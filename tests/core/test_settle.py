@@ -371,7 +371,9 @@ def test_a_look_up_that_lost_its_lease_still_finds() -> None:
     assert (book.status.state, book.status.confirmed_by) == (State.DONE, "look_up")
 
 
-@pytest.mark.parametrize("late", [Absent(), Unknown(), Several(["a", "b"]), Done("a")], ids=range(4))
+@pytest.mark.parametrize(
+    "late", [Absent(), Unknown(), Several(["a", "b"]), Done("a")], ids=range(4)
+)
 def test_a_stale_look_up_beside_a_running_attempt_only_adds(late: object) -> None:
     book = lost(searchable())
     look = book.claim(Do.LOOK_UP)
@@ -448,9 +450,7 @@ def test_accepted_twice_is_accepted_once() -> None:
 
 
 def foreign(book: Ledger, attempt: object) -> Ledger:
-    book.apply(
-        settle.foreign(book.case, attempt, "d-9", "op-9", book.world, book.stamp())
-    )
+    book.apply(settle.foreign(book.case, attempt, "d-9", "op-9", book.world, book.stamp()))
     return book
 
 
@@ -525,3 +525,16 @@ def test_a_superseded_version_is_not_reopened_by_a_restore() -> None:
     book.status = replace(book.status, reason=Reason.SUPERSEDED)
     with pytest.raises(Refused, match="superseded"):
         claims.restored(book.case, book.world, 9, 0)
+
+
+def test_an_acceptance_seen_while_a_second_effect_is_looked_for_keeps_the_search_due() -> None:
+    book, _, second = second_running()
+    book.report(second, Done("d-2")).look(Accepted("d-2"))
+    assert (book.status.state, book.status.verify) == (State.DONE, True)
+    assert book.status.due_at is not None
+
+
+def test_the_targets_word_about_the_only_attempt_is_no_second_effect() -> None:
+    book, attempt = running(opaque())
+    book.event(Done("d-1")).lost(attempt).advance()
+    assert (book.status.state, book.status.verify, book.open_reviews) == (State.DONE, False, [])

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
 from msgspec.structs import replace
 
 from ascertain.core import claims, machine, reconcile, settle
 from ascertain.core.machine import Input
 from ascertain.core.model import State, WaitingOn
 from core.scenarios import SCENARIOS
+from properties.test_core_model import Core
 
 Patch = pytest.MonkeyPatch
 Mutant = Callable[[Patch], None]
@@ -67,7 +70,7 @@ def _without_steps(real: Any) -> Any:
 
 
 def no_lateness(patch: Patch) -> None:
-    patch.setattr(reconcile, "_lateness_end", lambda status, terms, world: world.now - 1)
+    patch.setattr(reconcile, "_lateness_end", lambda *given: given[-1].now - 1)
 
 
 def no_own_deadline(patch: Patch) -> None:
@@ -205,3 +208,23 @@ def test_a_guard_that_is_off_is_seen(mutant: Mutant, name: str, verdict: str) ->
     with pytest.MonkeyPatch.context() as patch:
         mutant(patch)
         assert verdict in SCENARIOS[name]()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        leads(Input.EXPIRED, State.PENDING),
+        leads(Input.UNKNOWN, State.PENDING),
+    ],
+    ids=["lease", "unclassified"],
+)
+def test_the_model_finds_a_guard_that_is_off_by_itself(mutant: Mutant) -> None:
+    looks = settings(
+        max_examples=2_000, stateful_step_count=40, derandomize=True, database=None,
+        phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        mutant(patch)
+        with pytest.raises(AssertionError, match=r"it happened"):
+            run_state_machine_as_test(Core, settings=looks)

@@ -70,7 +70,7 @@ class Stage:
     def frozen(self, freeze: str) -> subprocess.Popen[str]:
         """A caller that has stopped itself in the middle of its action."""
         process = self.start(freeze=freeze)
-        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         return process
 
     def thaw(self, process: subprocess.Popen[str]) -> None:

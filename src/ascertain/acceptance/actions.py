@@ -11,16 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ascertain import (
-    Absent,
-    Accepted,
-    Contract,
-    Done,
-    Ledger,
-    Request,
-    Several,
-    Unknown,
-)
+from ascertain import Absent, Accepted, Contract, Done, Ledger, Request, Several, Unknown
 
 from . import plain
 

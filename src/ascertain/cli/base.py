@@ -34,7 +34,7 @@ class Settings:
     lang: str = "en"
     json: bool = False
 
-    def say(self, key: str, **values: object) -> str:
+    def say(self, key: str, /, **values: object) -> str:
         """Return a text of the catalogue in the reader's language."""
         return say(key, self.lang, **values)
 
@@ -42,10 +42,10 @@ class Settings:
 class Told(AscertainError):
     """Something that the command line itself has to say, by a key of the catalogue."""
 
-    def __init__(self, key: str, *, code: str = "usage", **values: Any) -> None:
+    def __init__(self, text: str, /, *, code: str = "usage", **values: Any) -> None:
         """`code` is the stable code of `--json`; the values fill the text."""
-        self.key, self.values, self.code = key, values, code
-        super().__init__(say(key, "en", **values), operation=values.get("operation"))
+        self.text, self.values, self.code = text, values, code
+        super().__init__(say(text, "en", **values), operation=values.get("operation"))
 
 
 def exit_code(code: str) -> int:
@@ -62,7 +62,7 @@ def in_words(error: AscertainError, lang: str) -> str:
     sentence of its code stands before it, since paths and names are found in it alone.
     """
     if isinstance(error, Told):
-        return say(error.key, lang, **error.values)
+        return say(error.text, lang, **error.values)
     detail = " ".join(str(error).split())
     if lang == "en":
         return detail
@@ -128,7 +128,7 @@ class _Localised(click.Command):
                 formatter.write_text(paragraph)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options; a group also writes its commands."""
+        """Write the options."""
         settings = settings_of(ctx)
         shown = []
         for param in self.get_params(ctx):
@@ -138,14 +138,6 @@ class _Localised(click.Command):
                 shown.append(record if ours else (record[0], settings.say("opt.help")))
         with formatter.section(settings.say("head.options")):
             formatter.write_dl(shown)
-        if isinstance(self, click.Group):
-            rows = [
-                (name, found.get_short_help_str())
-                for name in self.list_commands(ctx)
-                if (found := self.get_command(ctx, name)) is not None
-            ]
-            with formatter.section(settings.say("head.commands")):
-                formatter.write_dl(rows)
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
@@ -184,6 +176,16 @@ class Grp(_Localised, click.Group):
         super().__init__(*args, **more)
         self.key = key
         self.params += common()
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, then the commands."""
+        super().format_options(ctx, formatter)
+        with formatter.section(settings_of(ctx).say("head.commands")):
+            formatter.write_dl(self.short_helps(ctx))
+
+    def short_helps(self, ctx: click.Context) -> list[tuple[str, str]]:
+        """Return each command with the first line of its help."""
+        return [(name, found.get_short_help_str()) for name, found in self.commands.items()]
 
 
 def option(*names: str, key: str = "", **more: Any) -> Any:

@@ -16,7 +16,18 @@ import click
 
 from ascertain.core.errors import AscertainError
 
-from .base import BROKEN, REFUSED, USAGE, Cmd, Grp, Settings, exit_code, in_words, language
+from .base import (
+    BROKEN,
+    REFUSED,
+    USAGE,
+    Grp,
+    Opt,
+    Settings,
+    exit_code,
+    in_words,
+    language,
+    settings_of,
+)
 from .out import clean, emit
 
 COMMANDS = {  # name: where the command of that name is declared
@@ -49,13 +60,10 @@ class Root(Grp):
         )
         return found
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, and the commands without importing them."""
-        settings = ctx.find_object(Settings) or Settings()
-        Cmd.format_options(self, ctx, formatter)
-        rows = [(n, settings.say(f"help.{n}").partition("\n")[0]) for n in self.list_commands(ctx)]
-        with formatter.section(settings.say("head.commands")):
-            formatter.write_dl(rows)
+    def short_helps(self, ctx: click.Context) -> list[tuple[str, str]]:
+        """Return each command with the first line of its help, without importing it."""
+        say = settings_of(ctx).say
+        return [(n, say(f"help.{n}").partition("\n")[0]) for n in self.list_commands(ctx)]
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **options: Any) -> NoReturn:
         """Run a command line and exit with its code; no error leaves as a traceback."""
@@ -137,7 +145,7 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 @click.group("ascertain", cls=Root, key="ascertain", invoke_without_command=True)
 @click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version
+    "--version", cls=Opt, is_flag=True, is_eager=True, expose_value=False, callback=_version
 )
 @click.pass_context
 def ascertain(ctx: click.Context) -> int | None:

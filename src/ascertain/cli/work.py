@@ -6,13 +6,13 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
 import click
 
-from ascertain import Ledger, Receipt, Report, StoreError
+from ascertain import AscertainError, Ledger, Receipt, Report, StoreError
 from ascertain.core import words
 from ascertain.core.model import SECOND, State
 from ascertain.runtime.recovery import Recovered, sweeping
@@ -100,7 +100,8 @@ class _Work:
                 asked = steps.send(answer)
                 if self.stopping:
                     if (ticket := getattr(asked, "ticket", None)) is not None:
-                        self.ledger.engine.release(ticket)
+                        with suppress(AscertainError):  # somebody was faster, or its lease ends it
+                            self.ledger.engine.release(ticket)
                     # Ends the sweep as a failing store does: with the report of what was done.
                     steps.throw(_Stopped())
                 answer = self.ledger.driver.carry_out(asked)
@@ -201,5 +202,3 @@ class _Work:
         self._line("summary", self.settings.say("work.summary", **did, **left), **did, left=left)
         open_ones = ("unknown", "running", "reviews", "missing")
         return UNRESOLVED if once and any(left[name] for name in open_ones) else FINE
-
-

@@ -52,7 +52,5 @@ def resolve(contract: str | Contract | None) -> Contract:
         return contract
     found = shipped().get(contract)
     if found is None:
-        raise ContractInvalid(
-            f"no contract {contract!r}; there are {', '.join(sorted(shipped()))}"
-        )
+        raise ContractInvalid(f"no contract {contract!r}; there are {', '.join(sorted(shipped()))}")
     return found

@@ -50,7 +50,7 @@ def claim(
     *,
     token: int,
     stamp: int,
-    next_key: Callable[[int], str] = lambda epoch: "",
+    next_key: Callable[[int], str] = lambda _epoch: "",
 ) -> Change:
     """Take the lease for one attempt (laws 1, 2); the attempt row is written in this change.
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from .errors import ContractInvalid
+from .keys import TARGET_KEY_LENGTH
 from .model import FOREVER, SECOND
 
 _UNITS = {"ms": 1_000, "s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND, "d": 86400 * SECOND}
@@ -186,7 +187,7 @@ def problems(c: Contract) -> list[str]:
         found.append("repeat.answer needs a key that the target sees (key.at)")
     if c.key.kind == "content" and c.repeat.atomic:
         found.append("content-based de-duplication merges operations that only look alike")
-    if c.key.max is not None and c.key.max < 26 and c.key.form == "any":
+    if c.key.max is not None and c.key.max < TARGET_KEY_LENGTH and c.key.form == "any":
         found.append(f"key.max {c.key.max} is shorter than a target key (26): name a key.form")
     if c.lookup is not None and not c.lookup.by:
         found.append("lookup.by must name the field that carries the key")

@@ -150,14 +150,17 @@ class Draft:
 
 
 def own_attempt(case: Case) -> Attempt:
+    """Return the attempt that holds the lease."""
     return next(a for a in case.attempts if a.token == case.status.token)
 
 
 def effects(case: Case) -> list[Attempt]:
+    """Return the attempts that may have had an effect."""
     return [a for a in case.attempts if a.kind is not Kind.LOOK_UP]
 
 
 def ended(case: Case, attempt: Attempt, outcome: Outcome) -> list[Attempt]:
+    """Return the attempts as they are once this one has ended so."""
     return [replace(a, outcome=outcome) if a.token == attempt.token else a for a in case.attempts]
 
 
@@ -172,6 +175,7 @@ def recompute_deadline(draft: Draft, attempt: Attempt, *, ends: int | None) -> N
 
 
 def step_after(draft: Draft, attempts: Sequence[Attempt], wait: float | None) -> Step:
+    """Return the next step of the draft's status, with back-off or the wait asked for."""
     status, terms, world = draft.status, draft.case.terms, draft.world
     delay = policy.asked_for(wait)
     if delay is None:
@@ -181,10 +185,12 @@ def step_after(draft: Draft, attempts: Sequence[Attempt], wait: float | None) ->
 
 
 def go_on(draft: Draft, attempts: Sequence[Attempt], wait: float | None = None) -> None:
+    """Make the next step due, or hand it to a person."""
     draft.proceed(step_after(draft, attempts, wait))
 
 
 def shown(finding: Finding) -> dict[str, Any]:
+    """Return a finding as the parts of an entry of evidence."""
     data = dict(finding.evidence)
     for name in ("ref", "refs", "reason", "kind", "retry_after", "complete"):
         value = getattr(finding, name, None)
@@ -195,4 +201,5 @@ def shown(finding: Finding) -> dict[str, Any]:
 
 
 def as_json(value: Any) -> str | None:
+    """Return a result as it is stored."""
     return None if value is None else msgspec.json.encode(value).decode()

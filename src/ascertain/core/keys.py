@@ -20,6 +20,7 @@ import rfc8785
 from .errors import InputRefused, KeyRefused
 
 KEY_LENGTH = 512  # characters
+TARGET_KEY_LENGTH = 26  # characters
 INPUT_BYTES = 1024 * 1024  # of canonical JSON, unless the action says otherwise
 SAFE_INTEGER = 2**53 - 1  # beyond it JSON readers round (RFC 8785, I-JSON)
 
@@ -222,7 +223,7 @@ def target_key(secret: bytes, namespace: str, action: str, key: str, epoch: int)
     """
     message = canonical([namespace, action, key, epoch], what="key")
     digest = hmac.new(secret, message, hashlib.sha256).digest()
-    return base64.b32hexencode(digest).decode().lower()[:26]
+    return base64.b32hexencode(digest).decode().lower()[:TARGET_KEY_LENGTH]
 
 
 def format_key(key: str, form: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import assert_never
 
 from msgspec.structs import replace
 
@@ -106,6 +107,8 @@ def decide(
             draft.close_reviews("leave", by)
         case Answer.DUPLICATE_SETTLED:
             draft.close_reviews("duplicate_settled", by)
+        case _:
+            assert_never(answer)
     return draft.change()
 
 

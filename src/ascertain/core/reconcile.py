@@ -16,6 +16,8 @@ from . import policy
 from .contract import Class, Terms, identity, protection, race_free, window_end
 from .model import FOREVER, Absent, Attempt, Finding, Kind, Outcome, State, Status, WaitingOn
 
+KEPT_LOOKS = 2  # look-ups that are kept for after the quiet period
+
 
 class Do(StrEnum):
     """The next step."""
@@ -228,7 +230,7 @@ def _search(status: Status, terms: Terms, world: World, soon: int) -> Step:
         return Step(Do.REVIEW, world.now, "review_lookups")
     quiet = quiet_end(status, terms, world)
     at = soon
-    if quiet is not None and world.now <= quiet and (soon > quiet or left <= 2):
+    if quiet is not None and world.now <= quiet and (soon > quiet or left <= KEPT_LOOKS):
         at = quiet + 1  # the first look-up whose absence proves something
     if replay_protected(status, terms, world, world.now):
         last = _last_replay(status, terms)

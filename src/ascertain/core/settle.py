@@ -8,6 +8,8 @@ same code.
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from msgspec.structs import replace
 
 from . import policy
@@ -86,6 +88,8 @@ def report(case: Case, attempt: Attempt, finding: ActFinding, world: World, stam
             _not_known(draft, attempt, finding)
         case NotDone():
             _refused(draft, attempt, finding)
+        case _:
+            assert_never(finding)
     return draft.change()
 
 
@@ -310,7 +314,9 @@ def reference_space(operation: Operation, terms: Terms) -> str:
     return f"{operation.namespace}/{kind}@{terms.scope}"
 
 
-def foreign(case: Case, attempt: Attempt, ref: str, other: str, world: World, stamp: int) -> Change:
+def foreign(
+    case: Case, attempt: Attempt, world: World, stamp: int, *, ref: str, other: str
+) -> Change:
     """Keep an answer whose effect reference already belongs to another operation: it shows
     that operation's effect, not this one's, so a person decides."""
     draft = Draft(case, world, stamp)

@@ -173,7 +173,9 @@ class Definition:
             )
         except ContractInvalid as error:
             raise ActionInvalid(f"action {self.name}: {error}") from error
-        extra = [n for n in ("deterministic", "single_request", "reversible") if getattr(declared, n)]
+        extra = [
+            n for n in ("deterministic", "single_request", "reversible") if getattr(declared, n)
+        ]
         if declared.sends_within is not None:
             extra.append("sends_within")
         return msgspec.structs.replace(made, assumed=(*made.assumed, *extra))
@@ -335,7 +337,7 @@ def bounds_of(given: Mapping[str, Any]) -> Bounds:
     return Bounds(**values)
 
 
-def roles_of(approval: bool | str | Sequence[str]) -> tuple[str, ...]:
+def roles_of(approval: str | Sequence[str] | Literal[True, False]) -> tuple[str, ...]:
     """Return the roles that must consent, from `True`, one role or several."""
     if approval is False:
         return ()

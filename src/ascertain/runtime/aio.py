@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from msgspec.structs import replace
 
@@ -217,7 +217,7 @@ class AsyncDriver:
         interrupt: BaseException | None = None
         try:
             leading = [call] if d.declared.kind == "action" else []
-            value = await _run(d.function, d.is_async, *leading, **(ticket.input or {}))
+            value = await _run(d.function, *leading, **(ticket.input or {}))
             finding = perform.finding_of(value, d, call)
         except BaseException as error:  # noqa: BLE001 - recorded first, then raised again
             finding = perform.finding_of_error(error, d, call)
@@ -253,8 +253,7 @@ class AsyncDriver:
         assert d.look is not None
         call = make_call(self.engine, ticket, effect=False, key=key)
         try:
-            asynchronous = inspect.iscoroutinefunction(d.look.function)
-            value = await _run(d.look.function, asynchronous, call)
+            value = await _run(d.look.function, call)
             return finding_of_look(value, d.name)
         except Exception as error:  # noqa: BLE001 - a look-up's error is Unknown
             return perform.finding_of_look_error(error, d)
@@ -262,8 +261,8 @@ class AsyncDriver:
             call.close()
 
 
-async def _run(function: Callable[..., Any], is_async: bool, *args: Any, **given: Any) -> Any:
-    if is_async:
+async def _run(function: Callable[..., Any], *args: Any, **given: Any) -> Any:
+    if inspect.iscoroutinefunction(function):
         return await function(*args, **given)
     return await hop(function, *args, **given)
 
@@ -285,7 +284,7 @@ class AsyncLedger:
         """Open the store in a thread and wrap it."""
         return cls(await hop(lambda: Ledger(make(store), **options)))
 
-    async def __aenter__(self) -> AsyncLedger:
+    async def __aenter__(self) -> Self:
         """Return itself."""
         return self
 

@@ -33,7 +33,7 @@ class Clock:
 
     def jitter(self) -> float:
         """Return a number from 0 to 1 that spreads retries."""
-        return random.random()
+        return random.random()  # noqa: S311 - it spreads retries, nothing more
 
     def boot_id(self) -> str:
         """Name this boot of the machine: boot times of another boot mean nothing here."""

@@ -13,21 +13,8 @@ from msgspec.structs import replace
 from ascertain.core import claims, people, settle, words
 from ascertain.core.contract import Terms
 from ascertain.core.draft import Case
-from ascertain.core.errors import (
-    Conflict,
-    Refused,
-    UnknownAction,
-    UsageError,
-)
-from ascertain.core.model import (
-    Accepted,
-    Approval,
-    Done,
-    NotDone,
-    Reason,
-    Review,
-    Snapshot,
-)
+from ascertain.core.errors import Conflict, Refused, UnknownAction, UsageError
+from ascertain.core.model import Accepted, Approval, Done, NotDone, Reason, Review, Snapshot
 from ascertain.core.people import Answer
 from ascertain.store.base import Filter
 
@@ -236,7 +223,7 @@ class Desk:
             raise UsageError(f"operation {case.operation.key}: give the reason for the risk")
         engine = self.engine
         if given is Answer.NOT_THERE and not people.proven_absent(case, engine.world()):
-            waiting = self._second_person(case, by, accept_risk)
+            waiting = self._second_person(case, by, accept_risk=accept_risk)
             if waiting is not None:
                 return waiting
         change = people.decide(
@@ -265,7 +252,7 @@ class Desk:
             )
         return self._done(replace(case, status=change.status))
 
-    def _second_person(self, case: Case, by: str, accept_risk: bool) -> Receipt | None:
+    def _second_person(self, case: Case, by: str, *, accept_risk: bool) -> Receipt | None:
         """On a risky target keep the first person's word until a second says the same."""
         if not (case.terms.risky and accept_risk):
             return None
@@ -337,7 +324,8 @@ class Desk:
         """Start a new life of the store after a restore; returns how many became unknown.
 
         Of every namespace. `gap_from` in µs since 1970: writes after it may have been lost
-        (law 21). Every open operation may have been acted on since; keys first seen from now on for a week too.
+        (law 21). Every open operation may have been acted on since; keys first seen from now on
+        for a week too.
         """
         engine = self.engine
         engine.lives.begin(gap_from, note)
@@ -406,5 +394,3 @@ def _sentence(kind: str, said: str, lang: str) -> str:
         if code in words.SENTENCES:
             return words.say(code, lang)
     return said or kind
-
-

@@ -70,9 +70,7 @@ def driving(
         at = engine.case(engine.snapshot(at.operation.id), at.terms)
 
 
-def move_on(
-    engine: Engine, case: Case, given: dict[str, Any] | None
-) -> Ticket | Case | None:
+def move_on(engine: Engine, case: Case, given: dict[str, Any] | None) -> Ticket | Case | None:
     """Take the step that is due now: a ticket to act on, a newer case, or None if none is."""
     status, world = case.status, engine.world()
     if status.due_at is None or status.due_at > world.now:

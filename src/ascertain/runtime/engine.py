@@ -16,11 +16,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from ascertain.core import claims, keys, people, settle
+from ascertain.core import claims, keys, settle
 from ascertain.core.contract import Terms
 from ascertain.core.draft import Case
 from ascertain.core.errors import (
-    ApprovalStale,
     Conflict,
     InputMismatch,
     Refused,
@@ -33,7 +32,6 @@ from ascertain.core.model import (
     Approval,
     Attempt,
     Change,
-    FrozenRequest,
     Kind,
     Operation,
     Reason,
@@ -45,13 +43,13 @@ from ascertain.core.model import (
 from ascertain.core.reconcile import Do, LookReport, Step, World, next_step
 from ascertain.store.base import Filter, Store
 
+from . import freezing, versions
 from .action import Definition, Intent
 from .clock import Clock
 from .lives import Lives
 
 TRIES = 50  # how often a decision is made again on newer facts before it gives up
 ACTIONS = (Do.EXECUTE, Do.REPLAY, Do.REDO, Do.FORCE, Do.LOOK_UP)
-OLDER_POLL = 1_000_000  # µs between looks at the version before
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,7 +186,7 @@ class Engine:
         ticket = None
         free = case.status.due_at is not None and case.status.due_at <= world.now
         if execute and free and case.status.state is State.PENDING and not options.supersedes:
-            ticket = self._claim_new(change, case, d, intent, world, local)
+            ticket = self._claim_new(d, change, intent, world=world, local=local)
             change = ticket[0]
         [written] = self.store.write([change])
         if written.applied:
@@ -250,13 +248,13 @@ class Engine:
             due_at=options.due_at,
             target_key=self.target_key(d.name, key, 1),
         )
-        terms = replace(d.terms, approval=roles(d.terms, operation))
+        terms = replace(d.terms, approval=freezing.roles(d.terms, operation))
         case = Case(operation=operation, status=status, terms=terms)
         gap = self.lives.gap_for_new(world.now)
         change = claims.submit(case, world, self.clock.token(), gap_from=gap)
         if terms.approval:
-            frozen = self._freeze(d, intent.input, operation, change.status)
-            digest = approval_digest(operation, d.terms, frozen)
+            frozen = freezing.freeze(d, intent.input, operation, change.status)
+            digest = freezing.approval_digest(operation, d.terms, frozen)
             asked = tuple(
                 Approval(
                     id=f"{operation.id}-{role}",
@@ -272,12 +270,14 @@ class Engine:
         return change, replace(case, status=change.status)
 
     def _claim_new(
-        self, change: Change, case: Case, d: Definition, intent: Intent, world: World, local: int
+        self, d: Definition, change: Change, intent: Intent, *, world: World, local: int
     ) -> tuple[Change, Ticket]:
+        assert change.operation is not None
+        case = Case(operation=change.operation, status=change.status, terms=d.terms)
         claimed = claims.claim(
             case, Do.EXECUTE, world, token=self.clock.token(), stamp=self.clock.token()
         )
-        frozen = self._freeze(d, intent.input, case.operation, claimed.status)
+        frozen = freezing.freeze(d, intent.input, case.operation, claimed.status)
         assert claimed.attempt is not None
         whole = replace(
             change, status=claimed.status, attempt=claimed.attempt, request=frozen
@@ -287,7 +287,7 @@ class Engine:
             attempt=claimed.attempt,
             definition=d,
             input=intent.input,
-            request=_request(frozen),
+            request=freezing.request_of(frozen),
             deadline=local + d.terms.bounds.lease,
         )
         return whole, ticket
@@ -316,9 +316,7 @@ class Engine:
         """Return the next step of an operation now, without back-off."""
         return next_step(case.status, case.terms, case.attempts, world)
 
-    def claim(
-        self, case: Case, do: Do, given: dict[str, Any] | None = None
-    ) -> Ticket | Case:
+    def claim(self, case: Case, do: Do, given: dict[str, Any] | None = None) -> Ticket | Case:
         """Take the lease for a step; returns the newer case where somebody was first."""
         local = self.clock.boottime()
         world = self.world()
@@ -326,7 +324,7 @@ class Engine:
         values = None
         if do is not Do.LOOK_UP:
             values = d.restore_input(case.operation.input, given)
-            held = self._older(case, world)
+            held = versions.held_by_older(self, case, world)
             if held is not None:
                 return held
         change = claims.claim(
@@ -339,9 +337,9 @@ class Engine:
         )
         frozen = None
         if do is not Do.LOOK_UP and values is not None:
-            frozen, change = self._frozen_for(d, values, case, change)
+            frozen, change = freezing.frozen_for(self.store, d, values, case, change)
         if do is Do.EXECUTE and case.operation.supersedes and not case.status.attempts:
-            change = replace(change, also=self._close_older(case, world))
+            change = replace(change, also=versions.closing_older(self, case, world))
         attempt = change.attempt
         assert attempt is not None
         [written] = self.store.write([change])
@@ -354,103 +352,9 @@ class Engine:
             attempt=attempt,
             definition=d,
             input=values,
-            request=_request(frozen),
+            request=freezing.request_of(frozen),
             deadline=local + d.terms.bounds.lease,
         )
-
-    def _freeze(
-        self, d: Definition, values: dict[str, Any], operation: Operation, status: Status
-    ) -> FrozenRequest | None:
-        """Freeze what the pure `prepare` returns (law 11)."""
-        if d.declared.prepare is None:
-            return None
-        made = d.declared.prepare(Prepared(status.target_key, operation.key), **values)
-        if not isinstance(made, Request):
-            raise Refused(
-                f"action {d.name}: prepare returned {type(made).__name__}; return an"
-                " ascertain.Request"
-            )
-        made = name_keys(made, status.target_key)
-        return FrozenRequest(
-            operation=operation.id,
-            epoch=status.epoch,
-            digest=request_digest(made),
-            request=msgspec.json.encode(made),
-        )
-
-    def _frozen_for(
-        self, d: Definition, values: dict[str, Any], case: Case, change: Change
-    ) -> tuple[FrozenRequest | None, Change]:
-        """Return the frozen request of the epoch; in a new epoch only the key's places change.
-
-        An approval that is not of exactly this request stops it here, before anything is sent.
-        """
-        if d.declared.prepare is None:
-            self._check_approval(case, None)
-            return None, change
-        known = self.store.requests(case.operation.id)
-        same = next((f for f in known if f.epoch == change.status.epoch), None)
-        if same is None and known:
-            old = _request(known[-1])
-            assert old is not None
-            made = with_key(old, change.status.target_key)
-            same = FrozenRequest(
-                operation=case.operation.id,
-                epoch=change.status.epoch,
-                digest=request_digest(made),
-                request=msgspec.json.encode(made),
-            )
-            change = replace(change, request=same)
-        elif same is None:
-            same = self._freeze(d, values, case.operation, change.status)
-            change = replace(change, request=same)
-        self._check_approval(case, same)
-        return same, change
-
-    def _check_approval(self, case: Case, frozen: FrozenRequest | None) -> None:
-        needed = roles(case.terms, case.operation)
-        if not needed:
-            return
-        digest = approval_digest(case.operation, case.terms, frozen)
-        asked = self.store.approvals(case.operation.id)
-        consented = {a.role for a in asked if a.state == "approved" and a.digest == digest}
-        missing = [r for r in needed if r not in consented]
-        if missing:
-            raise ApprovalStale(
-                f"operation {case.operation.key}: what would be sent is not what"
-                f" {', '.join(missing)} approved; ask for a new approval",
-                operation=case.operation.id,
-            )
-
-    def _older(self, case: Case, world: World) -> Case | None:
-        """Hold a successor while the version before may still act (law 10)."""
-        ident = case.operation.supersedes
-        if not ident or case.status.attempts or case.operation.source.startswith("override:"):
-            return None
-        older = self.case(self.snapshot(ident))
-        overwrites = older.terms.contract.repeat.answer == "overwrite"
-        why = people.blocks(older, world, overwrites=overwrites)
-        if not why:
-            return None
-        return self.write(
-            case,
-            lambda c: people.hold(
-                c, world, self.clock.token(), why=why, until=world.now + OLDER_POLL
-            ),
-        )
-
-    def _close_older(self, case: Case, world: World) -> tuple[Change, ...]:
-        assert case.operation.supersedes is not None
-        older = self.case(self.snapshot(case.operation.supersedes))
-        if older.status.state not in (State.PENDING, State.NOT_DONE):
-            return ()
-        try:
-            change = people.supersede(
-                older, world, self.clock.token(), successor=case.operation.id
-            )  # fmt: skip
-        except Refused:
-            return ()  # left or failed after acceptance, overridden: it stays as it is
-        return (change,)
 
     # --- ending ---
 
@@ -547,7 +451,12 @@ class Engine:
         return self.write(
             current,
             lambda c: settle.foreign(
-                c, ticket.attempt, ref, taken.other, self.world(), self.clock.token()
+                c,
+                ticket.attempt,
+                self.world(),
+                self.clock.token(),
+                ref=ref,
+                other=taken.other,
             ),
         )
 
@@ -555,17 +464,6 @@ class Engine:
         """Return the operation that supersedes this one, if any."""
         found = self.store.find(Filter(namespace=self.namespace, supersedes=ident), limit=1)
         return found[0] if found else None
-
-
-class Prepared(msgspec.Struct, frozen=True):
-    """What a pure `prepare` gets beside the input: our identities, nothing that acts."""
-
-    target_key: str
-    key: str
-
-    def key_as(self, form: str) -> str:
-        """Return the target key in the form that a contract asks for, e.g. `uuid`."""
-        return keys.format_key(self.target_key, form)
 
 
 class _Taken(Exception):
@@ -580,65 +478,7 @@ def _raise(error: Exception) -> Any:
     raise error
 
 
-def _request(frozen: FrozenRequest | None) -> Request | None:
-    return None if frozen is None else msgspec.json.decode(frozen.request, type=Request)
-
-
-def name_keys(request: Request, key: str) -> Request:
-    """Name the places of the target key in a request, in every form in which it occurs."""
-    forms = tuple(
-        f
-        for f in dict.fromkeys((key, keys.format_key(key, "uuid")))
-        if f in request.url or f.encode() in request.body or any(f in v for _, v in request.headers)
-    )
-    return replace(request, key_forms=forms)
-
-
-def with_key(request: Request, key: str) -> Request:
-    """Return the request of another epoch: the same bytes, but for the target key."""
-    old = next((f for f in request.key_forms if len(f) == 26), None)
-    swap = {f: (key if f == old else keys.format_key(key, "uuid")) for f in request.key_forms}
-    url, body, headers = request.url, request.body, request.headers
-    for before, after in swap.items():
-        url = url.replace(before, after)
-        body = body.replace(before.encode(), after.encode())
-        headers = tuple((n, v.replace(before, after)) for n, v in headers)
-    return replace(
-        request, url=url, body=body, headers=headers, key_forms=tuple(swap.values())
-    )
-
-
-def request_digest(request: Request) -> str:
-    """Return the digest of a frozen request, the target key's places left out (law 11)."""
-    blank = request
-    for form in request.key_forms:
-        mark = "\x00" * 4
-        blank = replace(
-            blank,
-            url=blank.url.replace(form, mark),
-            body=blank.body.replace(form.encode(), mark.encode()),
-            headers=tuple((n, v.replace(form, mark)) for n, v in blank.headers),
-            key_forms=(),
-        )
-    return keys.fingerprint(
-        [blank.method, blank.url, [list(h) for h in blank.headers], blank.body.hex()],
-        what="request",
-        limit=64 * 1024 * 1024,
-    )
-
-
-def roles(terms: Terms, operation: Operation) -> tuple[str, ...]:
-    """Return the roles that must consent; a deliberate second effect always needs one."""
-    return terms.approval or (("approver",) if operation.repeats else ())
-
-
-def approval_digest(operation: Operation, terms: Terms, frozen: FrozenRequest | None) -> str:
-    """Return what an approval binds: operation, scope, and the frozen request or the input."""
-    what = frozen.digest if frozen else f"{operation.fingerprint}{operation.content_hash}"
-    return keys.fingerprint([operation.id, terms.scope, what], what="approval")
-
-
-def due_time(value: datetime | int | float | None) -> int | None:
+def due_time(value: datetime | float | None) -> int | None:
     """Return a due time in µs from a datetime with a time zone, or seconds since 1970."""
     if value is None:
         return None

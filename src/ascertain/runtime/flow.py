@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -74,7 +74,7 @@ class RunView:
         wanted = [msgspec.structs.replace(e, run=self.run.id) for e in keys]
         self._engine.store.open_run(self.run, wanted)
 
-    def __enter__(self) -> RunView:
+    def __enter__(self) -> Self:
         """Let operations submitted from here belong to the run."""
         self._token = self._current.set(self.run.id)
         return self
@@ -95,9 +95,7 @@ def standing(engine: Engine, run: Run) -> Standing:
     pairs = [(e.action, e.key) for e in expected]
     found = dict(zip(pairs, engine.store.by_keys(engine.namespace, pairs), strict=True))
     after = ""
-    while page := engine.store.find(
-        Filter(namespace=engine.namespace, run=run.id), after, PAGE
-    ):
+    while page := engine.store.find(Filter(namespace=engine.namespace, run=run.id), after, PAGE):
         for snapshot in page:
             found.setdefault((snapshot.operation.action, snapshot.operation.key), snapshot)
         after = page[-1].operation.id

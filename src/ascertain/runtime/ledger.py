@@ -14,7 +14,7 @@ import contextvars
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Self
 
 from msgspec.structs import replace
 
@@ -70,7 +70,7 @@ class Ledger(Desk):
         """The store that this ledger keeps."""
         return self.engine.store
 
-    def __enter__(self) -> Ledger:
+    def __enter__(self) -> Self:
         """Return itself."""
         return self
 
@@ -167,9 +167,7 @@ class Action(BoundAction):
     def enqueue(self, **given: Any) -> Receipt:
         """Record the intent, durably; a worker executes it."""
         intent = self._intent(given)
-        started, reused = self.engine.begin(
-            self.definition, intent, self._options(), execute=False
-        )
+        started, reused = self.engine.begin(self.definition, intent, self._options(), execute=False)
         assert not isinstance(started, Ticket)
         return receipt(started, self.engine.world(), reused=reused)
 
@@ -231,7 +229,9 @@ class Action(BoundAction):
         check_undo(self.engine, options)
         started, reused = self.engine.begin(self.definition, intent, options, execute=True)
         given_now = None if reused and other_content(started, intent) else intent.input
-        until = self.engine.clock.boottime() + int((self.engine.wait if wait is None else wait) * 1e6)
+        until = self.engine.clock.boottime() + int(
+            (self.engine.wait if wait is None else wait) * 1e6
+        )
         steps = driving(self.engine, started, given_now, until)
         case = self._driver().drive(steps, errors)
         return receipt(case, self.engine.world(), reused=reused)
@@ -252,7 +252,9 @@ class Action(BoundAction):
         settled = dict(
             zip((t.attempt.token for t in tickets), self._driver().act_bulk(tickets), strict=True)
         )
-        until = self.engine.clock.boottime() + int((self.engine.wait if wait is None else wait) * 1e6)
+        until = self.engine.clock.boottime() + int(
+            (self.engine.wait if wait is None else wait) * 1e6
+        )
         done = []
         for (start, reused), intent in zip(started, intents, strict=True):
             at = settled[start.attempt.token] if isinstance(start, Ticket) else start
@@ -437,9 +439,7 @@ def make_call(engine: Engine, ticket: Ticket, *, effect: bool, key: str | None =
 
 def other_content(started: Ticket | Case, intent: Intent) -> bool:
     """Tell whether a caller brought another content than the pinned one; his is never sent."""
-    return (
-        not isinstance(started, Ticket) and started.operation.content_hash != intent.content_hash
-    )
+    return not isinstance(started, Ticket) and started.operation.content_hash != intent.content_hash
 
 
 def check_undo(engine: Engine, options: Options) -> None:

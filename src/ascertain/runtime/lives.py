@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import secrets
 
+from ascertain.core.errors import StoreCorrupt
 from ascertain.core.model import Incarnation
 from ascertain.core.reconcile import World
 from ascertain.store.base import Store
@@ -19,21 +19,18 @@ class Lives:
     """What a ledger must know about the past of its store."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
-        """Read the store's secret, restores and last known clock; makes the secret if new."""
+        """Read the store's secret, restores and last known clock; raises StoreCorrupt."""
         self._store, self._clock = store, clock
-        self.secret = self._make_secret()
+        secret = store.meta("secret")
+        if not secret:
+            raise StoreCorrupt(
+                "the store has lost its secret, so target keys cannot be made: restore a copy"
+            )
+        self.secret = bytes.fromhex(secret)
         self.incarnations = store.incarnations()
         self.stepped_at: int | None = None
         self._offset: int | None = None
         self._recall()
-
-    def _make_secret(self) -> bytes:
-        found = self._store.meta("secret")
-        if found is None:
-            # Two first openers may both mint one; reading back makes them agree on the last
-            # written only if the store keeps the first: meta_once is what `meta` does for it.
-            found = self._store.meta("secret", secrets.token_hex(32)) or ""
-        return bytes.fromhex(found)
 
     def _recall(self) -> None:
         """Compare with what the last process of this boot saw: a step while nobody ran shows

@@ -10,23 +10,13 @@ from collections.abc import Generator, Iterable
 from typing import Any
 
 from ascertain.core import keys
-from ascertain.core.model import (
-    Absent,
-    Accepted,
-    Control,
-    Done,
-    Finding,
-    Several,
-    Unknown,
-)
+from ascertain.core.model import Absent, Accepted, Control, Done, Finding, Several, Unknown
 from ascertain.core.reconcile import LookReport
 
 Looking = Generator[str, Finding, LookReport]
 
 
-def looking(
-    targets: Iterable[tuple[int, str]], control: str | None, invented: str
-) -> Looking:
+def looking(targets: Iterable[tuple[int, str]], control: str | None, invented: str) -> Looking:
     """Look up each epoch's key; then, unless something was found in full, the controls.
 
     `control` is the key of an object known to exist, `invented` one that cannot exist: a
@@ -44,9 +34,7 @@ def looking(
     if control is not None and isinstance(whole, Absent):
         hit = yield control
         seen = "found" if isinstance(hit, Done | Accepted | Several) else "missing"
-    return LookReport(
-        finding=whole, epochs=frozenset(found), control=seen, invented_found=strange
-    )
+    return LookReport(finding=whole, epochs=frozenset(found), control=seen, invented_found=strange)
 
 
 def _join(findings: Iterable[Finding]) -> Finding:

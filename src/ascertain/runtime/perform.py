@@ -8,12 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ascertain.core import keys
-from ascertain.core.errors import (
-    AscertainError,
-    InputRefused,
-    SendRefused,
-    UsageError,
-)
+from ascertain.core.errors import AscertainError, InputRefused, SendRefused, UsageError
 from ascertain.core.model import (
     Accepted,
     ActFinding,
@@ -138,8 +133,6 @@ def saw_sending(d: Definition, call: Call, finding: ActFinding) -> None:
         d.saw_own_sending()
 
 
-
-
 def findings_of_bulk(value: Any, d: Definition, call: Call, count: int) -> list[ActFinding]:
     """Return a finding for each item of a bulk call; another number of them says nothing."""
     if isinstance(value, list | tuple) and len(value) == count:
@@ -156,9 +149,7 @@ def make_http(call: Call, ticket: Ticket, clock: Clock, *, effect: bool) -> Any:
     try:
         from ascertain.targets.http import AsyncEffectHttp, EffectHttp
     except ImportError as error:
-        raise UsageError(
-            "call.http needs the extra: pip install 'ascertain[http]'"
-        ) from error
+        raise UsageError("call.http needs the extra: pip install 'ascertain[http]'") from error
     d = ticket.definition
     inner = EffectHttp(
         deadline=lambda: ticket.deadline,

@@ -43,6 +43,8 @@ NAMESPACE = "default"
 ACTION = "cms.create_draft"
 CONTRACT = "wordpress.posts.create"
 ODD = "100 % 'x' \"y\" \\ :name %s {} 查实 \u2028"  # what a careless quoting would spoil
+# A status that nobody has to act on.
+CLOSED = {"token": None, "kind": None, "due_at": None, "waiting_on": WaitingOn.NOTHING}
 
 
 class Maker:
@@ -127,8 +129,7 @@ class Maker:
 
     def done(self, before: Status, ref: str, **given: Any) -> Change:
         """Make the change that closes an attempt as done."""
-        closed = {"token": None, "kind": None, "due_at": None, "waiting_on": WaitingOn.NOTHING}
-        fields = {"state": State.DONE, "ref": ref, "confirmed_by": "answer"} | closed | given
+        fields = CLOSED | {"state": State.DONE, "ref": ref, "confirmed_by": "answer"} | given
         change = self.next(before, **fields)
         ends = () if before.token is None else ((before.token, Outcome.DONE),)
         mine = Reference(contract=CONTRACT, reference=ref, operation=before.operation, at=NOW)
@@ -139,6 +140,10 @@ class Maker:
         change = self.next(before, state=State.UNKNOWN, token=None, kind=None)
         assert before.token is not None
         return msgspec.structs.replace(change, ends=((before.token, outcome),))
+
+    def stopped(self, before: Status, reason: Reason) -> Change:
+        """Make the change that closes an operation as not done."""
+        return self.next(before, **CLOSED, state=State.NOT_DONE, reason=reason)
 
     def review(self, status: Status, road: str = "unknown") -> Review:
         """Make an open review of an operation."""
@@ -170,7 +175,12 @@ def story(store: Store, maker: Maker | None = None) -> None:
     assert write(store, msgspec.structs.replace(one, request=frozen), two, three) == [True] * 3
     done, unknown = make.done(one.status, "17"), make.unknown(two.status)
     control = Control(
-        namespace=NAMESPACE, action=ACTION, scope="", operation="", target_key="k", ref="17"
+        namespace=NAMESPACE,
+        action=ACTION,
+        scope="",
+        operation=one.status.operation,
+        target_key="k",
+        ref="17",
     )
     done = msgspec.structs.replace(done, control=control)
     unknown = msgspec.structs.replace(unknown, reviews=(make.review(two.status),))
@@ -186,7 +196,7 @@ def story(store: Store, maker: Maker | None = None) -> None:
     waiting = make.unknown(three.status, Outcome.UNKNOWN)
     assert write(store, msgspec.structs.replace(waiting, approvals=(asked,))) == [True]
     successor = make.claim("story/4", supersedes=three.status.operation, why=ODD)
-    closed = make.next(waiting.status, state=State.NOT_DONE, reason=Reason.SUPERSEDED, due_at=None)
+    closed = make.stopped(waiting.status, Reason.SUPERSEDED)
     assert write(store, msgspec.structs.replace(successor, also=(closed,))) == [True]
     run = Run(id="run-1", namespace=NAMESPACE, name="autumn", opened_at=NOW)
     wanted = Expected(run="run-1", namespace=NAMESPACE, action=ACTION, key="story/9")
@@ -297,9 +307,7 @@ class StoreSuite:
         make = Maker()
         claim, other = make.claim("a"), make.claim("b")
         write(store, claim, other)
-        left = make.next(
-            claim.status, state=State.NOT_DONE, reason=Reason.LEFT, token=None, kind=None
-        )
+        left = make.stopped(claim.status, Reason.LEFT)
         done = make.done(left.status, "17", reason=Reason.NONE)
         again = make.next(done.status, verify=True, due_at=NOW)
         for change in (left, done, again):
@@ -319,7 +327,7 @@ class StoreSuite:
         make = Maker()
         old = make.claim("v1")
         write(store, old)
-        closed = make.next(old.status, state=State.NOT_DONE, reason=Reason.SUPERSEDED)
+        closed = make.stopped(old.status, Reason.SUPERSEDED)
         moved = make.unknown(old.status)
         new = make.claim("v2", supersedes=old.status.operation)
         new = msgspec.structs.replace(new, also=(closed,))
@@ -327,7 +335,7 @@ class StoreSuite:
         [answer, beside] = store.write([new, make.claim("beside")])
         assert (answer.applied, answer.current, beside.applied) == (False, None, True)
         assert store.by_keys(NAMESPACE, [(ACTION, "v2")]) == [None]
-        closed = make.next(moved.status, state=State.NOT_DONE, reason=Reason.SUPERSEDED)
+        closed = make.stopped(moved.status, Reason.SUPERSEDED)
         new = msgspec.structs.replace(new, also=(closed,))
         assert write(store, new) == write(store, new) == [True]
         assert state(store, old) == closed.status

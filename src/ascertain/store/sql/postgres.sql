@@ -214,9 +214,11 @@ from won as w;
 select cast(extract(epoch from clock_timestamp()) * 1000000 as bigint);
 
 -- name: begin
--- For every transaction of more than one statement; see group_begin.
+-- For every transaction of more than one statement; see group_begin. A client that vanished without
+-- a word must not hold its rows for hours: the re-run on another connection waits for them.
 select set_config('lock_timeout', :lock_timeout, true),
-    set_config('synchronous_commit', 'on', true);
+    set_config('synchronous_commit', 'on', true),
+    set_config('idle_in_transaction_session_timeout', '3s', true);
 
 -- name: snapshots
 -- By id, settled or not.
@@ -277,8 +279,12 @@ order by s.due_at, s.operation;
 select pg_advisory_xact_lock(:lock);
 
 -- name: meta_exists
--- In the schema that the connection would create it in.
-select to_regclass('meta') is not null;
+-- On the search path. Read as a table: to_regclass() answers from a cache that waiting for the
+-- migration lock does not refresh.
+select exists (
+    select 1 from pg_class as c
+    where c.relname = 'meta' and c.relkind = 'r' and pg_table_is_visible(c.oid)
+);
 
 -- name: isolation
 -- Of a transaction that somebody else opened.

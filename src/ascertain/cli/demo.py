@@ -1,0 +1,138 @@
+"""`ascertain demo`: the promises of this package, watched on real systems."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from .base import BROKEN, FINE, Cmd, Settings, option
+
+if TYPE_CHECKING:
+    from ascertain.acceptance.scenarios import Result
+
+POSTGRES = ("postgresql://", "postgres://")
+
+
+@click.command("demo", cls=Cmd, key="demo")
+@option("--once", is_flag=True)
+@option("--keep", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER")
+@click.pass_obj
+def demo(settings: Settings, *, once: bool, keep: Path | None) -> int:
+    """Start real systems on loopback, break things, and show what happens."""
+    from ascertain.acceptance import report, running
+    from ascertain.acceptance.scenarios import ALL
+
+    if settings.store and not settings.store.startswith(POSTGRES):
+        raise click.UsageError(report.say("no_ledger", settings.lang))
+    began = time.monotonic()
+    names = ", ".join(sorted({n for s in ALL for n in s.target.split(" + ")}))
+    with _ended_by_signals(), running.folder_for(keep) as folder, _progress(settings) as tell:
+        tell(report.say("starting", settings.lang, names=names))
+        with running.started(folder) as systems:
+            spent = time.monotonic() - began
+            tell(report.say("started", settings.lang, seconds=spent, count=len(ALL)))
+            told = _teller(settings, began, len(ALL), tell)
+            run = running.new_run()
+            results = running.play(systems, folder, run=run, store=settings.store, tell=told)
+            if not once:
+                _show(settings, results, time.monotonic() - began)
+                ledger = str(folder / "ledgers" / f"{ALL[0].slug}.db")
+                where = f"--store {settings.store or ledger}"
+                if settings.store:
+                    where += f" --namespace {run}-{ALL[0].slug}"
+                _stay(settings, where, folder)
+        if keep is not None:
+            tell(report.say("kept", settings.lang, folder=folder))
+        tell(report.say("ended", settings.lang))
+    if once:
+        _show(settings, results, time.monotonic() - began)
+    return FINE if report.good(results) else BROKEN
+
+
+def _teller(
+    settings: Settings, began: float, count: int, tell: Callable[[str], None]
+) -> Callable[[Result], None]:
+    from ascertain.acceptance import report
+
+    done: list[str] = []
+
+    def ended(result: Result) -> None:
+        done.append(result.slug)
+        spent = time.monotonic() - began
+        tell(report.progress(result, settings.lang, spent, len(done), count))
+
+    return ended
+
+
+def _show(settings: Settings, results: list[Result], seconds: float) -> None:
+    """Print the report: JSON, a table on a terminal, or plain lines."""
+    from ascertain.acceptance import report
+
+    if settings.json:
+        from .out import emit
+
+        emit(report.summary(results, settings.lang))
+        return
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        Console().print(report.table(results, settings.lang))
+    else:
+        click.echo("\n".join(report.plain_lines(results, settings.lang)))
+    click.echo("\n".join(report.conclusion(results, settings.lang, seconds)))
+
+
+def _stay(settings: Settings, where: str, folder: Path) -> None:
+    """Keep the systems running until Ctrl-C, and say how to look at what there is."""
+    from ascertain.acceptance import report
+
+    click.echo(report.say("look", settings.lang), err=settings.json)
+    click.echo(f"  ascertain op list {where}", err=settings.json)
+    click.echo(f"  ls {folder}/*", err=settings.json)
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        click.echo("", err=True)
+
+
+@contextmanager
+def _progress(settings: Settings) -> Iterator[Callable[[str], None]]:
+    """Give a function that tells what is going on, on standard error: with a moving sign on a
+    terminal, else as lines."""
+    if not sys.stderr.isatty():
+        yield lambda text: click.echo(text, err=True)
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False)
+    with console.status("") as status:
+
+        def tell(text: str) -> None:
+            console.print(text, markup=False)
+            status.update("…")
+
+        yield tell
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end this process in order, so that its folder goes too."""
+
+    def end(number: int, _: FrameType | None) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before: dict[int, Any] = {n: signal.signal(n, end) for n in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

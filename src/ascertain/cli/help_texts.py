@@ -1,0 +1,222 @@
+"""What commands do, what options mean, and the sentence of each error code; see `texts`."""
+
+from __future__ import annotations
+
+HELP: dict[str, tuple[str, str]] = {
+    "help.ascertain": (
+        "Know what happened before you try again.\nExit codes: 0 fine, 2 wrong usage, 3 something"
+        " is still unresolved, 4 refused: nothing was changed.",
+        "先查结果，再补动作。\n退出码：0 正常，2 用法有误，3 仍有未查实，4 被拒绝（未更改）。",
+    ),
+    "help.demo": (
+        "Real systems, lost answers, and what exists afterwards.",
+        "真实系统、丢失的回执，以及最终结果。",
+    ),
+    "help.work": (
+        "Recover what is due, in a loop.\nRun it in any number of processes and machines. SIGTERM"
+        " or Ctrl-C lets the step under way finish; a second one does not.",
+        "循环执行自动核查。\n可在任意多个进程和机器上运行。SIGTERM 或 Ctrl-C 会等当前步骤完成，"
+        "再按一次则立即结束。",
+    ),
+    "help.op": ("Operations: what is known, and how.", "业务操作：已知什么，如何得知。"),
+    "help.op.list": ("List operations, oldest first.", "列出业务操作，最早的在前。"),
+    "help.op.show": (
+        "Show one operation with its attempts and evidence.\nOPERATION is its id, or its key.",
+        "显示一项业务操作及其技术尝试和证据。\nOPERATION 是其编号或业务标识。",
+    ),
+    "help.op.confirm": (
+        "Ask the target again what happened; needs --app.\nOPERATION is its id, or its key. Goes on"
+        " as recovery would, within 10 seconds.",
+        "再次向目标系统查询结果；需要 --app。\nOPERATION 是其编号或业务标识。"
+        "10 秒内会像自动核查一样继续。",
+    ),
+    "help.review": ("Reviews: what only a person can decide.", "人工核查：只有人才能决定的事。"),
+    "help.review.list": (
+        "List what waits for a decision, oldest first.",
+        "列出待核查的业务操作，最早的在前。",
+    ),
+    "help.review.decide": (
+        "Record a person's decision on what happened.\nOPERATION is its id, or its key. ANSWER:"
+        " there (with --ref), not_there (needs --app), cannot_tell, leave, duplicate_settled.",
+        "记录人工对结果的决定。\nOPERATION 是其编号或业务标识。ANSWER：there（存在，需 --ref）、"
+        "not_there（不存在，需 --app）、cannot_tell（无法判断）、leave（放弃）、"
+        "duplicate_settled（重复已处理）。",
+    ),
+    "help.approval": ("Approvals: consent to exactly one request.", "审批：同意一个确切的请求。"),
+    "help.approval.list": (
+        "List what waits for consent, with what would be sent.",
+        "列出待审批的业务操作及将要发送的内容。",
+    ),
+    "help.approval.approve": (
+        "Consent to exactly what is shown.\nOPERATION is its id, or its key.",
+        "同意所显示的内容。\nOPERATION 是其编号或业务标识。",
+    ),
+    "help.approval.reject": (
+        "Refuse consent: the operation is stopped.\nOPERATION is its id, or its key.",
+        "拒绝：该业务操作停止。\nOPERATION 是其编号或业务标识。",
+    ),
+    "help.run": ("Runs: is all of a batch done?", "批次：是否全部完成？"),
+    "help.run.show": (
+        "Show where a run stands, key by key.\nNAME is its name or id. Exit code 3 unless all that"
+        " it expects is done.",
+        "逐项显示批次的情况。\nNAME 是其名称或编号。未全部完成时退出码为 3。",
+    ),
+    "help.key": ("Keys: what tells operations apart.", "业务标识：如何区分业务操作。"),
+    "help.key.check": (
+        "Check a key template against sample rows, or suggest one.\nFILE holds CSV with a head, or"
+        " JSON lines; - is standard input. Nothing leaves this machine, nothing is recorded.",
+        "用样本数据检查业务标识模板，或给出建议。\nFILE 是带表头的 CSV 或 JSON 行；- 为标准输入。"
+        "数据不会离开本机，也不会记录。",
+    ),
+    "help.store": ("The store: check, migrate, export, restore.", "账本：检查、升级、导出、恢复。"),
+    "help.store.check": ("Check that the store is sound.", "检查账本是否完好。"),
+    "help.store.migrate": (
+        "Make the store, or bring it to this version's schema.\nStop older users of it first.",
+        "新建账本，或升级到本版本的结构。\n请先停止旧版本的使用者。",
+    ),
+    "help.store.export": (
+        'Write the ledger as lines {"table", "row"} of JSON.\nFILE appears when it is whole,'
+        " readable by its owner; - or nothing is standard output. It holds inputs: keep it safe.",
+        "将账本导出为 JSON 行（table、row）。\n写完后 FILE 才出现，仅所有者可读；"
+        "- 或省略为标准输出。其中含有输入内容，请妥善保管。",
+    ),
+    "help.store.restored": (
+        "Say that the store was restored from a copy.\nStart no worker before. Open operations of"
+        " all namespaces become unknown, since they may have been done in the lost time.",
+        "声明账本由备份恢复。\n此前不要启动执行者。所有空间中未结束的业务操作都变为结果不明，"
+        "因为丢失的时段内可能已执行。",
+    ),
+    # --- options
+    "opt.help": ("Show this message and exit.", "显示帮助。"),
+    "opt.version": ("Show the version and exit.", "显示版本。"),
+    "opt.store": (
+        "The store: a file, or postgresql://… (else ASCERTAIN_STORE, else ascertain.db).",
+        "账本：文件或 postgresql://…（默认 ASCERTAIN_STORE，再默认 ascertain.db）。",
+    ),
+    "opt.namespace": ("Whose operations (else default).", "空间（默认 default）。"),
+    "opt.app": (
+        "The application that declares the actions (else ASCERTAIN_APP).",
+        "声明动作的应用（默认 ASCERTAIN_APP）。",
+    ),
+    "opt.lang": ("Language (else LC_ALL, LANG).", "语言（默认 LC_ALL、LANG）。"),
+    "opt.json": ("Print JSON.", "输出 JSON。"),
+    "opt.once": (
+        "End when nothing more is due; exit code 3 if something is unresolved.",
+        "没有到期的操作时结束；仍有未查实则退出码为 3。",
+    ),
+    "opt.every": (
+        "Seconds between two looks when nothing is due (0.5).",
+        "没有到期操作时的间隔秒数（0.5）。",
+    ),
+    "opt.states": ("Only these states; may be repeated.", "仅这些状态；可重复。"),
+    "opt.action": ("Only this action.", "仅此动作。"),
+    "opt.op_key": ("Only this key.", "仅此业务标识。"),
+    "opt.in_run": ("Only this run, by name or id.", "仅此批次（名称或编号）。"),
+    "opt.text": ("Only with this text in key or title.", "仅业务标识或标题含此文本。"),
+    "opt.unsettled": (
+        "Only what somebody or something is still to act on.",
+        "仅尚待处理的。",
+    ),
+    "opt.after": ("Go on after this operation.", "从此业务操作之后继续。"),
+    "opt.limit": ("How many at most (50).", "最多几项（50）。"),
+    "opt.by": ("Who decides.", "决定人。"),
+    "opt.ref": ("The target's own id of what is there.", "目标系统中的结果编号。"),
+    "opt.why": ("On what ground.", "理由。"),
+    "opt.accept_risk": (
+        "Act without proof, at your risk of a second effect; needs --why.",
+        "在没有证据时行动并承担重复的风险；需要 --why。",
+    ),
+    "opt.seen": (
+        "The stamp of what you saw; anything newer is refused.",
+        "所见内容的版本戳；若已有更新则拒绝。",
+    ),
+    "opt.yes": ("Do not ask.", "不再询问。"),
+    "opt.role": ("In which role.", "角色。"),
+    "opt.digest": (
+        "The digest of what you saw; anything else is refused.",
+        "所见内容的摘要；若有不同则拒绝。",
+    ),
+    "opt.note": ("A note that is kept.", "附注。"),
+    "opt.template": ("Like {order}/{purpose}.", "例如 {order}/{purpose}。"),
+    "opt.with_secret": (
+        "Also the secret behind the target keys.",
+        "同时导出目标键的密钥。",
+    ),
+    "opt.all_namespaces": ("Of all namespaces.", "所有空间。"),
+    "opt.force": ("Overwrite the file.", "覆盖文件。"),
+    "opt.gap_from": (
+        "When the copy was taken, with a time zone: 2026-11-29T14:30:00+01:00.",
+        "备份的时间，含时区：2026-11-29T14:30:00+08:00。",
+    ),
+    "opt.restored_note": ("Why, for the record.", "说明，供记录。"),
+    # --- errors by code, for Chinese readers; in English the error says it itself
+    "error.detail": ("", "（{detail}）"),
+    "error.error": ("Something went wrong.", "出现错误。"),
+    "error.usage": ("The call is wrong; nothing was recorded.", "用法有误，未记录也未发送。"),
+    "error.key_refused": ("The key cannot be used.", "业务标识不可用，请用稳定的业务数据。"),
+    "error.input_refused": ("The input cannot be stored.", "输入无法保存，未记录任何内容。"),
+    "error.input_mismatch": (
+        "The key exists with another input.",
+        "同一业务标识已有不同的输入；如确需更改，请提交取代它的新版本。",
+    ),
+    "error.unknown_action": (
+        "No action of this name is registered here.",
+        "这里没有登记此动作：请用 --app 指定声明它的应用。",
+    ),
+    "error.unknown_operation": (
+        "No such operation in this namespace.",
+        "此空间中没有这项业务操作：请用 `ascertain op list` 查找。",
+    ),
+    "error.action_invalid": ("The action's declaration is wrong.", "动作的声明有误。"),
+    "error.contract_invalid": ("The contract is impossible.", "保护约定有误。"),
+    "error.approval_missing": ("It waits for an approval.", "等待审批，尚未发送任何内容。"),
+    "error.approval_stale": (
+        "What was approved is not what would be sent.",
+        "所审批的内容与将要发送的不一致：请重新查看后再审批。",
+    ),
+    "error.refused": ("Its state does not allow this.", "当前状态不允许这样做，未更改。"),
+    "error.conflict": (
+        "Something newer happened.",
+        "已有更新的情况：请用 `ascertain op show` 重新查看后再决定。",
+    ),
+    "error.send_refused": ("The request was not sent.", "请求没有发送：会违反规则。"),
+    "error.not_done": ("Proven: it did not happen.", "确认未执行。"),
+    "error.input_rejected": (
+        "The target refused the input.",
+        "目标系统拒绝了内容，确认未执行：请提交更正后的版本。",
+    ),
+    "error.access_rejected": (
+        "The target refused the authorization.",
+        "目标系统拒绝授权，确认未执行：请更新授权。",
+    ),
+    "error.temporarily_refused": ("Not done so far.", "暂未执行，将自动再试。"),
+    "error.gave_up": ("Not done, not tried again.", "确认未执行，不再自动再试。"),
+    "error.outcome_unknown": (
+        "It is not known whether it happened.",
+        "结果不明：请勿重复提交，正在核对。",
+    ),
+    "error.in_progress": ("Another attempt works on it.", "另一次尝试正在进行：请稍后再看。"),
+    "error.in_review": ("A person has to decide.", "待人工核查：请看 `ascertain review list`。"),
+    "error.lease_lost": ("This attempt lost its lease.", "此次尝试已失去执行权，请勿再发送。"),
+    "error.still_open": (
+        "The version before is not settled.",
+        "上一版本尚未查实，此版本等待中。",
+    ),
+    "error.store": ("The store cannot be used.", "账本无法使用。"),
+    "error.store_busy": (
+        "The store is locked; nothing was written.",
+        "账本被其他进程锁定，未写入任何内容：请稍后再试。",
+    ),
+    "error.store_unavailable": (
+        "The store cannot be reached or written.",
+        "账本无法读写，在此之前不会发送任何内容。",
+    ),
+    "error.store_corrupt": (
+        "The store is damaged; nothing is sent.",
+        "账本已损坏，不会发送任何内容：请恢复备份，再运行 `ascertain store restored`。",
+    ),
+    "error.schema_mismatch": (
+        "The store was written by another version.",
+        "账本由其他版本写入：请运行 `ascertain store migrate` 或换用相应版本。",
+    ),
+}
