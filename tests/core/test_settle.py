@@ -450,7 +450,9 @@ def test_accepted_twice_is_accepted_once() -> None:
 
 
 def foreign(book: Ledger, attempt: object) -> Ledger:
-    book.apply(settle.foreign(book.case, attempt, "d-9", "op-9", book.world, book.stamp()))
+    book.apply(
+        settle.foreign(book.case, attempt, book.world, book.stamp(), ref="d-9", other="op-9")
+    )
     return book
 
 

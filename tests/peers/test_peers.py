@@ -42,9 +42,8 @@ class Stage:
 
     def close(self) -> None:
         for process in self.running:
-            if process.poll() is None:
-                process.kill()
-            process.communicate()
+            if process.stdout and not process.stdout.closed:
+                self.kill(process)
         self.ledger.close()
 
     # --- callers ---

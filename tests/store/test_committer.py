@@ -19,7 +19,7 @@ from ascertain.store.base import BATCH, Written
 from ascertain.store.committer import Committer
 from ascertain.store.postgres import PostgresStore
 from ascertain.store.sqlite import SqliteStore
-from ascertain.testing.store_suite import NAMESPACE, Maker, write
+from ascertain.testing.story import NAMESPACE, Maker, write
 from postgres import PrivatePostgres
 from store.cutting import CuttingProxy
 
@@ -149,7 +149,7 @@ class TestFailures:
     def test_a_process_that_ends_writes_what_is_queued(self, tmp_path):
         script = (
             "import sys; from ascertain.store.sqlite import SqliteStore\n"
-            "from ascertain.testing.store_suite import Maker\n"
+            "from ascertain.testing.story import Maker\n"
             "store = SqliteStore(sys.argv[1]); make = Maker()\n"
             "for n in range(200): store.put(make.claim(str(n)))\n"
         )
@@ -286,7 +286,7 @@ class TestFork:
         for thread in threads:
             thread.start()
         make = Maker(100_000)
-        told = [in_child(lambda n=n: write(store, make.claim(f"child {n}"))) for n in range(0, 3)]
+        told = [in_child(lambda n=n: write(store, make.claim(f"child {n}"))) for n in range(3)]
         stop.set()
         for thread in threads:
             thread.join()

@@ -16,7 +16,7 @@ from ascertain.core.errors import SchemaMismatch, StoreBusy, StoreCorrupt, Store
 from ascertain.store import sqlite
 from ascertain.store.driver import Connection, Kind, Trouble, remote_file_system
 from ascertain.store.sqlite import SqliteStore
-from ascertain.testing.store_suite import NAMESPACE, Maker, write
+from ascertain.testing.story import NAMESPACE, Maker, write
 
 
 @pytest.fixture
@@ -42,7 +42,9 @@ def refused(kind, path, *words):
 
 class TestPlaces:
     def test_a_missing_folder(self, tmp_path):
-        with pytest.raises(StoreUnavailable, match=r"none of the store a.db does not exist; create"):
+        with pytest.raises(
+            StoreUnavailable, match=r"none of the store a.db does not exist; create"
+        ):
             SqliteStore(tmp_path / "none" / "a.db")
 
     def test_a_folder_instead_of_a_file(self, tmp_path):
@@ -137,9 +139,7 @@ class TestDamage:
 
     def test_check_names_what_does_not_fit(self, path):
         store = filled(path, 3)
-        first, second, third = (
-            found.operation.id for found in store.find(sqlite_filter())
-        )
+        first, second, third = (found.operation.id for found in store.find(sqlite_filter()))
         writer = store._write_connection()
         writer.do("delete from unsettled where operation = ?", (first,))
         writer.do("delete from operation where id = ?", (second,))
@@ -185,6 +185,18 @@ def sqlite_filter():
     return Filter()
 
 
+def written_until_full(store, make):
+    written = []
+
+    def fill():
+        while len(written) < 10_000:
+            written.extend(write(store, make.claim(f"k{make.number()}")))
+
+    with pytest.raises(StoreUnavailable, match="is full, nothing was written; free space"):
+        fill()
+    return sum(written)
+
+
 class TestRoomAndLocks:
     def test_a_full_disk_loses_nothing_and_is_left_behind(self, path):
         store = filled(path)
@@ -192,10 +204,7 @@ class TestRoomAndLocks:
         [(pages,)] = writer.ask("pragma page_count")
         writer.ask(f"pragma max_page_count = {pages + 5}")
         make = Maker(10_000)
-        acknowledged = store.counts(NAMESPACE)["running"]
-        with pytest.raises(StoreUnavailable, match="is full, nothing was written; free space"):
-            for _ in range(1_000):
-                acknowledged += sum(write(store, make.claim(f"k{make.number()}")))
+        acknowledged = store.counts(NAMESPACE)["running"] + written_until_full(store, make)
         assert store.counts(NAMESPACE)["running"] == acknowledged
         group = [make.claim(f"k{make.number()}") for _ in range(100)]
         with pytest.raises(StoreUnavailable, match="is full"):
@@ -215,10 +224,8 @@ class TestRoomAndLocks:
         if subprocess.run(command, check=False, capture_output=True).returncode:
             pytest.skip("mounting needs root")
         try:
-            store, make, acknowledged = SqliteStore(place / "a.db"), Maker(), 0
-            with pytest.raises(StoreUnavailable, match="is full"):
-                for _ in range(5_000):
-                    acknowledged += sum(write(store, make.claim(f"k{make.number()}")))
+            store, make = SqliteStore(place / "a.db"), Maker()
+            acknowledged = written_until_full(store, make)
             assert store.counts(NAMESPACE)["running"] == acknowledged
             subprocess.run(
                 ["mount", "-o", "remount,size=8m", str(place)], check=True, capture_output=True

@@ -1,4 +1,4 @@
-"""PostgreSQL: the conformance suite, the same rows as SQLite, and what is special about a server."""
+"""PostgreSQL: the conformance suite, the same rows as SQLite, and what only a server has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from ascertain.store.loader import migrations
 from ascertain.store.pg_driver import ServerClock
 from ascertain.store.postgres import PostgresStore
 from ascertain.store.sqlite import SqliteStore
-from ascertain.testing.store_suite import NOW, Maker, StoreSuite, dump, story, write
+from ascertain.testing.store_suite import StoreSuite
+from ascertain.testing.story import NOW, Maker, dump, story, write
 
 
 @pytest.fixture
@@ -65,9 +66,7 @@ def test_a_commit_waits_for_the_disk_whatever_the_default(store, postgres_databa
 def test_many_open_an_empty_database_at_once(postgres_database):
     stores, threads = [], []
     for _ in range(6):
-        opening = threading.Thread(
-            target=lambda: stores.append(PostgresStore(postgres_database))
-        )
+        opening = threading.Thread(target=lambda: stores.append(PostgresStore(postgres_database)))
         opening.start()
         threads.append(opening)
     for thread in threads:
@@ -83,7 +82,7 @@ def test_versions(postgres_database, monkeypatch):
     more = [*migrations("postgres"), (2, "0002_x.sql", "create table x (y text)")]
     with monkeypatch.context() as patch:
         patch.setattr("ascertain.store.postgres.migrations", lambda _: more)
-        with pytest.raises(SchemaMismatch, match="schema 1.* needs 2.*`ascertain store migrate`"):
+        with pytest.raises(SchemaMismatch, match=r"schema 1.* needs 2.*`ascertain store migrate`"):
             PostgresStore(postgres_database, migrate=False)
         PostgresStore(postgres_database).close()
     with pytest.raises(SchemaMismatch, match=r"schema 2.* knows 1; install"):
@@ -91,7 +90,9 @@ def test_versions(postgres_database, monkeypatch):
 
 
 def test_a_server_that_is_not_there_is_named(postgres_database):
-    with pytest.raises(StoreUnavailable, match=r"postgresql://127.0.0.1:1/x.*check that the server"):
+    with pytest.raises(
+        StoreUnavailable, match=r"postgresql://127.0.0.1:1/x.*check that the server"
+    ):
         PostgresStore("postgresql://me:hidden@127.0.0.1:1/x", timeout=0.1)
     nowhere = postgres_database.rsplit("/", 1)[0] + "/nowhere"
     with pytest.raises(StoreUnavailable, match="nowhere"):
@@ -103,9 +104,9 @@ def test_a_blocked_change_fails_alone_and_stalls_nobody(store, postgres_database
     held, other = make.claim("held"), make.claim("other")
     write(store, held, other)
     with psycopg.connect(postgres_database) as blocker:
-        blocker.execute("select 1 from unsettled where operation = %s for update", [
-            held.status.operation
-        ])
+        blocker.execute(
+            "select 1 from unsettled where operation = %s for update", [held.status.operation]
+        )
         began = time.monotonic()
         with pytest.raises(StoreBusy, match=f"{held.status.operation}.*end that transaction") as e:
             store.write([make.done(held.status, "1"), make.done(other.status, "2")])
@@ -137,9 +138,9 @@ class TestJoin:
         self, store, postgres_database
     ):
         change = Maker().claim("a")
-        with psycopg.connect(postgres_database, autocommit=True) as mine:
-            with pytest.raises(UsageError, match="open transaction"):
-                store.join(mine, [change])
+        mine = psycopg.connect(postgres_database, autocommit=True)
+        with mine, pytest.raises(UsageError, match="open transaction"):
+            store.join(mine, [change])
         with psycopg.connect(postgres_database) as mine:
             mine.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             with pytest.raises(UsageError, match="REPEATABLE READ"):

@@ -9,7 +9,8 @@ from ascertain.store import open_store
 from ascertain.store.driver import Connection
 from ascertain.store.loader import migrations
 from ascertain.store.sqlite import SqliteStore
-from ascertain.testing.store_suite import NOW, Maker, StoreSuite, story, write
+from ascertain.testing.store_suite import StoreSuite
+from ascertain.testing.story import NOW, Maker, story, write
 
 
 class TestFile(StoreSuite):
@@ -65,7 +66,7 @@ def test_an_older_store_is_migrated_unless_told_not_to(tmp_path, monkeypatch):
     store.close()
     more = [*migrations("sqlite"), (2, "0002_x.sql", "create table x (y text) strict;")]
     monkeypatch.setattr("ascertain.store.sqlite.migrations", lambda _: more)
-    with pytest.raises(SchemaMismatch, match="schema 1.* needs 2.*`ascertain store migrate`"):
+    with pytest.raises(SchemaMismatch, match=r"schema 1.* needs 2.*`ascertain store migrate`"):
         SqliteStore(path, migrate=False)
     store = SqliteStore(path)
     assert store.meta("schema") == "2"

@@ -170,7 +170,7 @@ class _Link:
 
     def _note_muted(self, outcome: str, status: int | None) -> None:
         rule = self.muted
-        assert rule is not None  # noqa: S101 - called on a muted link only
+        assert rule is not None
         row = (self.number, str(rule.method), self.path, rule.action, outcome, True, status)
         self.proxy.book.note(Exchange(*row, self.began_at, time.time()), rule)
 

@@ -18,9 +18,10 @@ import signal
 import smtplib
 import socket
 import sys
+import threading
 from collections.abc import Mapping
 from email.message import EmailMessage
-from typing import Any
+from typing import Any, Self
 
 HOST = "127.0.0.1"
 PR_SET_PDEATHSIG = 1  # prctl(2), Linux
@@ -36,6 +37,15 @@ def end_with_parent(parent: int) -> None:
         raise SystemExit(1)
 
 
+def halt(number: int) -> None:
+    """Stop or kill this process before this thread does anything more.
+
+    A signal to the process may be taken by another thread, and this one would run on for a
+    moment; one to this thread is taken when the call returns.
+    """
+    signal.pthread_kill(threading.get_ident(), number)
+
+
 def arm(moment: str, word: str) -> None:
     """Let this process stop or kill itself at its first write that begins with ``word``.
 
@@ -43,7 +53,8 @@ def arm(moment: str, word: str) -> None:
     """
     if moment not in MOMENTS:
         raise ValueError(f"moment must be one of {', '.join(MOMENTS)}, not {moment!r}")
-    start, used = word.encode(), []
+    start = word.encode()
+    used: list[bool] = []
 
     def guarded(original: Any) -> Any:
         def write(sock: socket.socket, data: Any, *flags: int) -> Any:
@@ -51,12 +62,12 @@ def arm(moment: str, word: str) -> None:
             if hit:
                 used.append(True)
             if hit and moment == "kill_before":
-                os.kill(os.getpid(), signal.SIGKILL)
+                halt(signal.SIGKILL)
             if hit and moment == "stop_before":
-                os.kill(os.getpid(), signal.SIGSTOP)
+                halt(signal.SIGSTOP)
             sent = original(sock, data, *flags)
             if hit and moment == "kill_after":
-                os.kill(os.getpid(), signal.SIGKILL)
+                halt(signal.SIGKILL)
             return sent
 
         return write
@@ -132,7 +143,7 @@ class NatsLink:
         }
         self.sock.sendall(f"CONNECT {json.dumps(options)}\r\nSUB {self.inbox} 1\r\n".encode())
 
-    def __enter__(self) -> NatsLink:
+    def __enter__(self) -> Self:
         """Return itself."""
         return self
 

@@ -21,31 +21,44 @@ TEXTS: dict[str, tuple[str, str]] = {
     "ok": ("ok", "符合预期"),
     "failed": ("NOT AS EXPECTED", "不符合预期"),
     "starting": ("Starting {names} on loopback ...", "正在本机启动 {names} ……"),
-    "started": ("Running after {seconds:.1f} s. Playing {count} scenarios ...",
-                "{seconds:.1f} 秒后就绪。开始 {count} 个场景 ……"),
-    "counted": ("Effects are counted in the targets' own storage, creations that were deleted"
-                ' again included; "blind retry" is what the same request leaves there, sent twice'
-                " without key, condition or look-up.",
-                "实际结果数取自目标系统自身的存储，删除后重建的也计入；“盲目重试”是同一请求在没有键、"
-                "条件和查询的情况下发送两次后的结果数。"),
-    "good": ("{count} scenarios on {targets} real systems in {seconds:.0f} s: duplicates"
-             " {duplicates}, lost {lost}; a blind retry made too many in {blind} of them.",
-             "{targets} 个真实系统上的 {count} 个场景，用时 {seconds:.0f} 秒：重复 {duplicates}，丢失 {lost}；"
-             "其中 {blind} 个场景盲目重试会产生多余结果。"),
-    "found": ("Found after a broken assumption: {found}. The caller was frozen for longer than the"
-              " receipt says is assumed; the second effect was found and handed to a person.",
-              "假设被打破后发现：{found}。调用方停顿超过凭据上注明的假设时长；第二个结果已被发现并交由人处理。"),
+    "started": (
+        "Running after {seconds:.1f} s. Playing {count} scenarios ...",
+        "{seconds:.1f} 秒后就绪。开始 {count} 个场景 ……",
+    ),
+    "counted": (
+        ("Effects are counted in the targets' own storage, and what was deleted and made again"
+         ' counts twice.\n"blind retry" is what the same request leaves there after the same'
+         " fault, sent twice without key, condition or look-up."),
+        ("实际结果数取自目标系统自身的存储，删除后重建的计为两次。\n"
+         "“盲目重试”是同一请求在同样故障下、没有键、条件和查询时发送两次后的结果数。"),
+    ),
+    "good": (
+        ("{count} scenarios on {targets} real systems in {seconds:.0f} s: duplicates {duplicates},"
+         " lost {lost}; a blind retry made too many in {blind} of them."),
+        ("{targets} 个真实系统上的 {count} 个场景，用时 {seconds:.0f} 秒：重复 {duplicates}，"
+         "丢失 {lost}；其中 {blind} 个场景盲目重试会产生多余结果。"),
+    ),
+    "found": (
+        ("Found after a broken assumption: {found}. The caller was frozen for longer than the"
+         " receipt says is assumed; the second effect was found and handed to a person."),
+        ("假设被打破后发现：{found}。调用方停顿超过凭据上注明的假设时长；"
+         "第二个结果已被发现并交由人处理。"),
+    ),
     "bad": ("{count} of them did not end as expected:", "其中 {count} 个不符合预期："),
     "kept": ("Everything lies in {folder}", "所有数据保存在 {folder}"),
-    "look": ("Look at a ledger, for example (the systems run until Ctrl-C):",
-             "查看账本，例如（各系统运行至按下 Ctrl-C 为止）："),
+    "look": (
+        "Look at a ledger, for example (the systems run until Ctrl-C):",
+        "查看账本，例如（各系统运行至按下 Ctrl-C 为止）：",
+    ),
     "ended": ("Everything that was started has been ended.", "所启动的进程均已结束。"),
-    "no_ledger": ("--store takes postgresql://…; without it each scenario has a file of its own",
-                  "--store 需要 postgresql://…；不给出时每个场景使用各自的文件"),
+    "postgres_only": (
+        "--store takes postgresql://…; without it each scenario has a file of its own",
+        "--store 需要 postgresql://…；不给出时每个场景使用各自的文件",
+    ),
 }
 _STATES = {
     "pending": "待执行", "running": "执行中", "unknown": "结果不明", "accepted": "已受理",
-    "done": "已完成", "not_done": "已停止（未执行）",
+    "not_done": "已停止（未执行）", "done": "已完成",
 }
 _CLASSES = {
     "identified, not race-free": "唯一编号（并发不保证）", "repeatable": "可重做",

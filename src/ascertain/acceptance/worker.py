@@ -7,7 +7,6 @@ submits, and prints one line of JSON with what it got.
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -21,13 +20,14 @@ from .actions import Knobs, declare
 
 def freeze_before_answer(ledger: ascertain.Ledger) -> None:
     """Stop this process once, after its first write to the ledger and before it learns of it."""
-    original, used = ledger.store.write, []
+    original = ledger.store.write
+    used: list[bool] = []
 
     def write(changes: Any) -> Any:
         written = original(changes)
         if not used:
             used.append(True)
-            os.kill(os.getpid(), signal.SIGSTOP)
+            plain.halt(signal.SIGSTOP)
         return written
 
     ledger.store.write = write  # type: ignore[method-assign]

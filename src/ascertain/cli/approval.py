@@ -13,7 +13,7 @@ import msgspec
 from ascertain import Ledger, WaitingOn
 from ascertain.runtime.desk import Asked
 
-from .base import FINE, REFUSED, Cmd, Grp, Settings, Told, option
+from .base import FINE, Cmd, Grp, Settings, Told, option
 from .op import tell
 from .opening import as_data, opened, the_operation
 from .out import ask, clean, emit, facts, span
@@ -28,7 +28,7 @@ def approval() -> None:
 
 @approval.command("list", cls=Cmd, key="approval.list")
 @click.pass_obj
-def list_(settings: Settings) -> int:
+def list_(settings: Settings, /) -> int:
     """List what waits for consent, each with exactly what would be sent."""
     with opened(settings) as ledger:
         found = list(_waiting(ledger))
@@ -56,7 +56,7 @@ def _waiting(ledger: Ledger) -> Iterator[Asked]:
 def show(settings: Settings, asked: Asked, now: int) -> None:
     """Print what would be sent, to the last byte that can be printed."""
     say = settings.say
-    facts([
+    facts(settings, [
         (say("col.id"), asked.operation),
         (say("col.action"), asked.action),
         (say("col.key"), asked.key),
@@ -105,7 +105,7 @@ def _body(asked: Asked) -> str | None:
 @option("--note", default="", metavar="TEXT")
 @option("--yes", is_flag=True)
 @click.pass_obj
-def approve(settings: Settings, operation: str, **given: Any) -> int:
+def approve(settings: Settings, /, operation: str, **given: Any) -> int:
     """Consent to exactly what is shown."""
     return _consent(settings, operation, "approve", **given)
 
@@ -117,7 +117,7 @@ def approve(settings: Settings, operation: str, **given: Any) -> int:
 @option("--note", default="", metavar="TEXT")
 @option("--yes", is_flag=True)
 @click.pass_obj
-def reject(settings: Settings, operation: str, **given: Any) -> int:
+def reject(settings: Settings, /, operation: str, **given: Any) -> int:
     """Refuse consent: the operation is stopped."""
     return _consent(settings, operation, "reject", **given)
 
@@ -132,8 +132,7 @@ def _consent(
             show(settings, asked, ledger.store.now())
         sentence = settings.say(f"approval.will_{verb}", by=given["by"], role=asked.role)
         if not ask(settings, clean(sentence), yes=yes):
-            click.echo(settings.say("aborted"), err=True)
-            return REFUSED
+            raise Told("aborted", code="aborted")
         if verb == "approve":
             given["digest"] = given["digest"] or asked.digest  # what this person was shown
         receipt = getattr(ledger, verb)(receipt.id, role=asked.role, **given)

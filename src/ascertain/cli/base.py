@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -14,6 +14,7 @@ from ascertain.core.words import LANGUAGES
 
 from .texts import say
 
+F = TypeVar("F", bound=Callable[..., Any])
 FINE, USAGE, UNRESOLVED, REFUSED = 0, 2, 3, 4  # exit codes
 BROKEN = 1  # a bug, here or in the application's code
 
@@ -188,6 +189,6 @@ class Grp(_Localised, click.Group):
         return [(name, found.get_short_help_str()) for name, found in self.commands.items()]
 
 
-def option(*names: str, key: str = "", **more: Any) -> Any:
+def option(*names: str, key: str = "", **more: Any) -> Callable[[F], F]:
     """Declare an option with help in the catalogue."""
     return click.option(*names, cls=Opt, key=key, **more)

@@ -32,10 +32,10 @@ def demo(settings: Settings, *, once: bool, keep: Path | None) -> int:
     from ascertain.acceptance.scenarios import ALL
 
     if settings.store and not settings.store.startswith(POSTGRES):
-        raise click.UsageError(report.say("no_ledger", settings.lang))
+        raise click.UsageError(report.say("postgres_only", settings.lang))
     began = time.monotonic()
     names = ", ".join(sorted({n for s in ALL for n in s.target.split(" + ")}))
-    with _ended_by_signals(), running.folder_for(keep) as folder, _progress(settings) as tell:
+    with _ended_by_signals(), running.folder_for(keep) as folder, _progress() as tell:
         tell(report.say("starting", settings.lang, names=names))
         with running.started(folder) as systems:
             spent = time.monotonic() - began
@@ -105,7 +105,7 @@ def _stay(settings: Settings, where: str, folder: Path) -> None:
 
 
 @contextmanager
-def _progress(settings: Settings) -> Iterator[Callable[[str], None]]:
+def _progress() -> Iterator[Callable[[str], None]]:
     """Give a function that tells what is going on, on standard error: with a moving sign on a
     terminal, else as lines."""
     if not sys.stderr.isatty():

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 HELP: dict[str, tuple[str, str]] = {
     "help.ascertain": (
-        "Know what happened before you try again.\nExit codes: 0 fine, 2 wrong usage, 3 something"
-        " is still unresolved, 4 refused: nothing was changed.",
+        (
+            "Know what happened before you try again.\nExit codes: 0 fine, 2 wrong usage, 3"
+            " something"
+            " is still unresolved, 4 refused: nothing was changed."
+        ),
         "先查结果，再补动作。\n退出码：0 正常，2 用法有误，3 仍有未查实，4 被拒绝（未更改）。",
     ),
     "help.demo": (
@@ -13,10 +16,15 @@ HELP: dict[str, tuple[str, str]] = {
         "真实系统、丢失的回执，以及最终结果。",
     ),
     "help.work": (
-        "Recover what is due, in a loop.\nRun it in any number of processes and machines. SIGTERM"
-        " or Ctrl-C lets the step under way finish; a second one does not.",
-        "循环执行自动核查。\n可在任意多个进程和机器上运行。SIGTERM 或 Ctrl-C 会等当前步骤完成，"
-        "再按一次则立即结束。",
+        (
+            "Recover what is due, in a loop.\nRun it in any number of processes and machines."
+            " SIGTERM"
+            " or Ctrl-C lets the step under way finish; a second one does not."
+        ),
+        (
+            "循环执行自动核查。\n可在任意多个进程和机器上运行。SIGTERM 或 Ctrl-C 会等当前步骤完成，"
+            "再按一次则立即结束。"
+        ),
     ),
     "help.op": ("Operations: what is known, and how.", "业务操作：已知什么，如何得知。"),
     "help.op.list": ("List operations, oldest first.", "列出业务操作，最早的在前。"),
@@ -25,10 +33,15 @@ HELP: dict[str, tuple[str, str]] = {
         "显示一项业务操作及其技术尝试和证据。\nOPERATION 是其编号或业务标识。",
     ),
     "help.op.confirm": (
-        "Ask the target again what happened; needs --app.\nOPERATION is its id, or its key. Goes on"
-        " as recovery would, within 10 seconds.",
-        "再次向目标系统查询结果；需要 --app。\nOPERATION 是其编号或业务标识。"
-        "10 秒内会像自动核查一样继续。",
+        (
+            "Ask the target again what happened; needs --app.\nOPERATION is its id, or its"
+            " key. Goes on"
+            " as recovery would, within 10 seconds."
+        ),
+        (
+            "再次向目标系统查询结果；需要 --app。\nOPERATION 是其编号或业务标识。"
+            "10 秒内会像自动核查一样继续。"
+        ),
     ),
     "help.review": ("Reviews: what only a person can decide.", "人工核查：只有人才能决定的事。"),
     "help.review.list": (
@@ -36,11 +49,16 @@ HELP: dict[str, tuple[str, str]] = {
         "列出待核查的业务操作，最早的在前。",
     ),
     "help.review.decide": (
-        "Record a person's decision on what happened.\nOPERATION is its id, or its key. ANSWER:"
-        " there (with --ref), not_there (needs --app), cannot_tell, leave, duplicate_settled.",
-        "记录人工对结果的决定。\nOPERATION 是其编号或业务标识。ANSWER：there（存在，需 --ref）、"
-        "not_there（不存在，需 --app）、cannot_tell（无法判断）、leave（放弃）、"
-        "duplicate_settled（重复已处理）。",
+        (
+            "Record a person's decision on what happened.\nOPERATION is its id, or its key. ANSWER:"
+            " there (with --ref), not_there (needs --app), cannot_tell, leave, duplicate_settled."
+        ),
+        (
+            "记录人工对结果的决定。\nOPERATION 是其编号或业务标识。ANSWER：there（存在，需"
+            " --ref）、"
+            "not_there（不存在，需 --app）、cannot_tell（无法判断）、leave（放弃）、"
+            "duplicate_settled（重复已处理）。"
+        ),
     ),
     "help.approval": ("Approvals: consent to exactly one request.", "审批：同意一个确切的请求。"),
     "help.approval.list": (
@@ -57,16 +75,25 @@ HELP: dict[str, tuple[str, str]] = {
     ),
     "help.run": ("Runs: is all of a batch done?", "批次：是否全部完成？"),
     "help.run.show": (
-        "Show where a run stands, key by key.\nNAME is its name or id. Exit code 3 unless all that"
-        " it expects is done.",
+        (
+            "Show where a run stands, key by key.\nNAME is its name or id. Exit code 3 unless"
+            " all that"
+            " it expects is done."
+        ),
         "逐项显示批次的情况。\nNAME 是其名称或编号。未全部完成时退出码为 3。",
     ),
     "help.key": ("Keys: what tells operations apart.", "业务标识：如何区分业务操作。"),
     "help.key.check": (
-        "Check a key template against sample rows, or suggest one.\nFILE holds CSV with a head, or"
-        " JSON lines; - is standard input. Nothing leaves this machine, nothing is recorded.",
-        "用样本数据检查业务标识模板，或给出建议。\nFILE 是带表头的 CSV 或 JSON 行；- 为标准输入。"
-        "数据不会离开本机，也不会记录。",
+        (
+            "Check a key template against sample rows, or suggest one.\nFILE holds CSV with a"
+            " head, or"
+            " JSON lines; - is standard input. Nothing leaves this machine, nothing is recorded."
+        ),
+        (
+            "用样本数据检查业务标识模板，或给出建议。\nFILE 是带表头的 CSV 或 JSON 行；- 为标"
+            "准输入。"
+            "数据不会离开本机，也不会记录。"
+        ),
     ),
     "help.store": ("The store: check, migrate, export, restore.", "账本：检查、升级、导出、恢复。"),
     "help.store.check": ("Check that the store is sound.", "检查账本是否完好。"),
@@ -75,16 +102,26 @@ HELP: dict[str, tuple[str, str]] = {
         "新建账本，或升级到本版本的结构。\n请先停止旧版本的使用者。",
     ),
     "help.store.export": (
-        'Write the ledger as lines {"table", "row"} of JSON.\nFILE appears when it is whole,'
-        " readable by its owner; - or nothing is standard output. It holds inputs: keep it safe.",
-        "将账本导出为 JSON 行（table、row）。\n写完后 FILE 才出现，仅所有者可读；"
-        "- 或省略为标准输出。其中含有输入内容，请妥善保管。",
+        (
+            'Write the ledger as lines {"table", "row"} of JSON.\nFILE appears when it is whole,'
+            " readable by its owner; - or nothing is standard output. It holds inputs: keep"
+            " it safe."
+        ),
+        (
+            "将账本导出为 JSON 行（table、row）。\n写完后 FILE 才出现，仅所有者可读；"
+            "- 或省略为标准输出。其中含有输入内容，请妥善保管。"
+        ),
     ),
     "help.store.restored": (
-        "Say that the store was restored from a copy.\nStart no worker before. Open operations of"
-        " all namespaces become unknown, since they may have been done in the lost time.",
-        "声明账本由备份恢复。\n此前不要启动执行者。所有空间中未结束的业务操作都变为结果不明，"
-        "因为丢失的时段内可能已执行。",
+        (
+            "Say that the store was restored from a copy.\nStart no worker before. Open"
+            " operations of"
+            " all namespaces become unknown, since they may have been done in the lost time."
+        ),
+        (
+            "声明账本由备份恢复。\n此前不要启动执行者。所有空间中未结束的业务操作都变为结果不明，"
+            "因为丢失的时段内可能已执行。"
+        ),
     ),
     # --- options
     "opt.help": ("Show this message and exit.", "显示帮助。"),
@@ -100,7 +137,9 @@ HELP: dict[str, tuple[str, str]] = {
     ),
     "opt.lang": ("Language (else LC_ALL, LANG).", "语言（默认 LC_ALL、LANG）。"),
     "opt.json": ("Print JSON.", "输出 JSON。"),
-    "opt.once": (
+    "opt.once": ("End by itself.", "自行结束。"),
+    "opt.keep": ("Keep what was made in this folder.", "将产生的内容保留在此文件夹。"),
+    "opt.work_once": (
         "End when nothing more is due; exit code 3 if something is unresolved.",
         "没有到期的操作时结束；仍有未查实则退出码为 3。",
     ),

@@ -6,6 +6,7 @@ import csv
 import io
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def key() -> None:
 @click.argument("file")
 @option("--template", metavar="TEMPLATE")
 @click.pass_obj
-def check_(settings: Settings, file: str, template: str | None) -> int:
+def check_(settings: Settings, /, file: str, template: str | None) -> int:
     """Check a key template against sample rows, or suggest one."""
     rows = read(file)
     found = check(rows, template, Clock().wall())
@@ -143,11 +144,11 @@ def _verdict(settings: Settings, found: Checked) -> list[str]:
     lines = [say("key.good" if found.good else "key.bad", template=found.template)]
     if found.unique:
         lines.append(say("key.unique"))
-    for c in found.collisions:
-        rows = ", ".join(map(str, c.rows))
-        lines.append(say("key.collides", key=clean(c.key), rows=rows, differ=", ".join(c.differ)))
-    for c in found.repeats:
-        lines.append(say("key.repeats", key=clean(c.key), rows=", ".join(map(str, c.rows))))
+    lines += [
+        say("key.collides", key=clean(c.key), rows=_list(c.rows), differ=_list(c.differ))
+        for c in found.collisions
+    ]
+    lines += [say("key.repeats", key=clean(c.key), rows=_list(c.rows)) for c in found.repeats]
     for bad in found.unusable:
         lines.append(say("key.unusable", row=bad.row, column=bad.column, why=say(f"bad.{bad.why}")))
     for names, name in (
@@ -155,5 +156,9 @@ def _verdict(settings: Settings, found: Checked) -> list[str]:
         (found.unstable, "key.uses_unstable"),
     ):
         if names:
-            lines.append(say(name, columns=", ".join(names)))
+            lines.append(say(name, columns=_list(names)))
     return lines
+
+
+def _list(values: Iterable[object]) -> str:
+    return ", ".join(map(str, values))

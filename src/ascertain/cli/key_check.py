@@ -22,6 +22,7 @@ TRIED = 12  # columns that are combined, the most promising ones
 SAMPLED = 10_000  # different rows on which combinations are tried; the best is tried on all
 SUGGESTED = 3
 FEW = 20  # rows below which "unique" may be chance
+SHORTEST = 4  # characters of what is hidden as a whole
 SHOWN = 20  # findings of one kind that are listed
 
 _IDENTIFIES = re.compile(
@@ -139,8 +140,7 @@ def _judge(rows: Sequence[Row], template: keys.KeyTemplate, result: Checked) -> 
             found.append(Collision(key=mask(key), rows=numbers[:SHOWN], differ=differ))
     result.unique = not result.collisions and not result.unusable and bool(rows)
     result.good = result.unique and not result.personal and not result.unstable
-    for found in (result.collisions, result.repeats, result.unusable):
-        del found[SHOWN:]
+    del result.collisions[SHOWN:], result.repeats[SHOWN:], result.unusable[SHOWN:]
 
 
 def _why_refused(row: Row, template: keys.KeyTemplate) -> tuple[str, str]:
@@ -185,10 +185,10 @@ def _describe(name: str, values: Sequence[Any], now: int) -> Column:
         column.personal = mask(holds) if holds else _hide(texts[0] if texts else "")
     codes: dict[str, None] = {}
     for text in texts:
-        found = [c for c in keys.unstable(text, now=now) if c not in codes]
-        if found and not column.example:
+        seen = keys.unstable(text, now=now)
+        if seen and not column.example:
             column.example = text
-        codes.update(dict.fromkeys(found))
+        codes.update(dict.fromkeys(seen))
     codes.update(dict.fromkeys(keys.unstable("-", fields=(name,))))
     if texts and _clock(name, texts):
         codes["clock"] = None
@@ -226,7 +226,7 @@ def mask(text: str) -> str:
 
 
 def _hide(text: str) -> str:
-    return f"{text[:1]}***{text[-2:]}" if len(text) > 4 else "***"
+    return f"{text[:1]}***{text[-2:]}" if len(text) > SHORTEST else "***"
 
 
 # --- suggestions ---------------------------------------------------------------------------

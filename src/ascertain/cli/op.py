@@ -34,7 +34,7 @@ def op() -> None:
 @option("--after", default="", metavar="ID")
 @option("--limit", type=click.IntRange(1, 1000), default=50)
 @click.pass_obj
-def list_(settings: Settings, states: tuple[str, ...], run: str | None, **more: Any) -> int:
+def list_(settings: Settings, /, states: tuple[str, ...], run: str | None, **more: Any) -> int:
     """List operations, oldest first."""
     more["unsettled"] = more["unsettled"] or None
     with opened(settings) as ledger:
@@ -84,7 +84,7 @@ def run_id(ledger: Ledger, named: str) -> str:
 @op.command("show", cls=Cmd, key="op.show")
 @click.argument("operation")
 @click.pass_obj
-def show(settings: Settings, operation: str) -> int:
+def show(settings: Settings, /, operation: str) -> int:
     """Show what is known about an operation, and how."""
     with opened(settings) as ledger:
         receipt = the_operation(ledger, operation)
@@ -144,7 +144,7 @@ def _about(settings: Settings, ledger: Ledger, r: Receipt, case: Case, refs: lis
     due = ""
     if r.due_at is not None:
         due = f"{when(r.due_at)} ({relative(r.due_at, ledger.store.now(), lang)})"
-    facts([
+    facts(settings, [
         (say("col.id"), r.id),
         (say("col.action"), r.action),
         (say("col.key"), r.key),
@@ -211,7 +211,7 @@ def clean_join(*parts: str) -> str:
 @op.command("confirm", cls=Cmd, key="op.confirm")
 @click.argument("operation")
 @click.pass_obj
-def confirm(settings: Settings, operation: str) -> int:
+def confirm(settings: Settings, /, operation: str) -> int:
     """Ask the target again what happened."""
     with opened(settings, app=True) as ledger:
         receipt = ledger.confirm(the_operation(ledger, operation))
@@ -226,5 +226,12 @@ def tell(settings: Settings, r: Receipt) -> None:
     """Say in one line where an operation stands now."""
     lang = settings.lang
     ref = settings.say("work.ref", ref=r.ref) if r.ref else ""
-    said = f"{r.action} {r.key}: {state_in_words(r, lang)}{ref}. {r.next_step[lang]}"
+    said = settings.say(
+        "op.now",
+        action=r.action,
+        key=r.key,
+        state=state_in_words(r, lang),
+        ref=ref,
+        next=r.next_step[lang],
+    )
     click.echo(short(said, 600))

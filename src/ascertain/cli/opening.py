@@ -65,8 +65,8 @@ def _application(settings: Settings, named: str) -> Ledger:
     if settings.store:
         os.environ["ASCERTAIN_STORE"] = settings.store  # for an application that opens the default
     module, _, attribute = named.partition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
     try:
         found: Any = importlib.import_module(module)
         for name in (attribute or "ledger").split("."):

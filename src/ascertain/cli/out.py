@@ -91,11 +91,11 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     console.print(made)
 
 
-def facts(pairs: Sequence[tuple[str, object]]) -> None:
+def facts(settings: Settings, pairs: Sequence[tuple[str, object]]) -> None:
     """Print names and values, those without a value left out."""
     for name, value in pairs:
         if value not in (None, ""):
-            click.echo(f"{name}: {clean(value)}")
+            click.echo(settings.say("fact", name=name, value=clean(value)))
 
 
 def ask(settings: Settings, sentence: str, *, yes: bool) -> bool:

@@ -11,7 +11,7 @@ from ascertain.core import people, words
 from ascertain.core.draft import Case
 from ascertain.core.model import Review
 
-from .base import FINE, REFUSED, Cmd, Grp, Settings, Told, option
+from .base import FINE, Cmd, Grp, Settings, Told, option
 from .op import tell
 from .opening import as_data, known, opened, the_operation
 from .out import ask, emit, short, span, table
@@ -24,7 +24,7 @@ def review() -> None:
 
 @review.command("list", cls=Cmd, key="review.list")
 @click.pass_obj
-def list_(settings: Settings) -> int:
+def list_(settings: Settings, /) -> int:
     """List what waits for a decision, oldest first."""
     with opened(settings) as ledger:
         found = [(r, ledger.case_of(r.operation)) for r in ledger.reviews()]
@@ -87,14 +87,13 @@ def _data(r: Review, case: Case) -> dict[str, Any]:
 @option("--seen", type=int, metavar="STAMP")
 @option("--yes", is_flag=True)
 @click.pass_obj
-def decide(settings: Settings, operation: str, answer: str, *, yes: bool, **given: Any) -> int:
+def decide(settings: Settings, /, operation: str, answer: str, *, yes: bool, **given: Any) -> int:
     """Record a person's decision on what happened."""
     with opened(settings) as ledger:
         case = ledger.case_of(the_operation(ledger, operation).id)
         sentence = what_happens(settings, ledger, case, Answer(answer), given)
         if not ask(settings, short(sentence, 1000), yes=yes):
-            click.echo(settings.say("aborted"), err=True)
-            return REFUSED
+            raise Told("aborted", code="aborted")
         # The decision is on what is shown here: anything newer is a conflict.
         given["seen"] = case.status.stamp
         receipt = ledger.decide(case.operation.id, answer, **given)
@@ -108,7 +107,7 @@ def decide(settings: Settings, operation: str, answer: str, *, yes: bool, **give
 def what_happens(
     settings: Settings, ledger: Ledger, case: Case, answer: Answer, given: dict[str, Any]
 ) -> str:
-    """Say in one sentence what a decision will do; raises what forbids it where it is not possible."""
+    """Say in one sentence what a decision will do; raises what stands against it."""
     ident, key, status = case.operation.id, case.operation.key, case.status
     if given["seen"] is not None and given["seen"] != status.stamp:
         raise Told("decide.newer", code="conflict", key=key, operation=ident)

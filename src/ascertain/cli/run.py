@@ -23,7 +23,7 @@ def run() -> None:
 @run.command("show", cls=Cmd, key="run.show")
 @click.argument("name")
 @click.pass_obj
-def show(settings: Settings, name: str) -> int:
+def show(settings: Settings, /, name: str) -> int:
     """Show where a run stands, member by member."""
     with opened(settings) as ledger:
         ident = run_id(ledger, name)

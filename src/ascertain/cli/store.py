@@ -14,7 +14,7 @@ from typing import Any
 import click
 import msgspec
 
-from ascertain import Ledger, SchemaMismatch
+from ascertain import Ledger, Reason, SchemaMismatch
 from ascertain.core.model import SECOND
 from ascertain.store.base import Filter, Store
 
@@ -24,6 +24,8 @@ from .out import ask, clean, emit, when
 
 PAGE = 500
 TOLD_EVERY = 1000  # rows between two lines of progress
+STOPPED = Filter(unsettled=False, states=["not_done"])  # counts as open after a restore
+UNKNOWN = Filter(unsettled=True, states=["unknown"])
 SECRET = "secret"  # noqa: S105 - the name of the setting, not its value
 
 
@@ -34,7 +36,7 @@ def store() -> None:
 
 @store.command("check", cls=Cmd, key="store.check")
 @click.pass_obj
-def check(settings: Settings) -> int:
+def check(settings: Settings, /) -> int:
     """Check the store's integrity."""
     with closing(the_store(settings)) as found:
         wrong, schema, durability = found.check(), found.meta("schema"), found.durability
@@ -58,7 +60,7 @@ def check(settings: Settings) -> int:
 
 @store.command("migrate", cls=Cmd, key="store.migrate")
 @click.pass_obj
-def migrate(settings: Settings) -> int:
+def migrate(settings: Settings, /) -> int:
     """Make the store, or bring it to this version's schema."""
     name, changed = shown_address(address(settings)), False
     try:
@@ -85,14 +87,14 @@ def migrate(settings: Settings) -> int:
 @option("--force", is_flag=True)
 @click.pass_obj
 def export(
-    settings: Settings, file: str, with_secret: bool, all_namespaces: bool, force: bool
+    settings: Settings, /, file: str, with_secret: bool, all_namespaces: bool, force: bool
 ) -> int:
     """Write the ledger as lines of JSON."""
     namespace = None if all_namespaces else settings.namespace or "default"
     with closing(the_store(settings)) as found:
         rows = _rows(found, namespace, with_secret=with_secret)
         if file == "-":
-            count = _write(rows, lambda line: click.echo(line), settings)
+            count = _write(rows, click.echo, settings)
             return FINE
         target = Path(file)
         if target.exists() and not force:
@@ -116,7 +118,7 @@ def _to_file(rows: Iterator[bytes], target: Path, settings: Settings) -> int:
             count = _write(rows, lambda line: out.write(line + b"\n"), settings)
             out.flush()
             os.fsync(out.fileno())
-        os.replace(name, target)
+        Path(name).replace(target)
     except OSError as error:
         raise Told("store.no_file", code="refused", file=target, why=error.strerror) from error
     finally:
@@ -144,14 +146,12 @@ def _rows(found: Store, namespace: str | None, *, with_secret: bool) -> Iterator
     for table, row in found.rows():
         if table == "meta" and not _setting(row["name"], namespace, with_secret=with_secret):
             continue
-        if namespace is not None and table != "meta":
-            if row.get("namespace", namespace) != namespace:
-                continue
-            if table == "operation":
-                ours.add(row["id"])
-            elif "namespace" not in row and row.get("operation", None) is not None:
-                if row["operation"] not in ours:
-                    continue
+        if namespace is not None and row.get("namespace", namespace) != namespace:
+            continue
+        if namespace is not None and table == "operation":
+            ours.add(row["id"])
+        elif namespace is not None and "operation" in row and row["operation"] not in ours:
+            continue
         yield msgspec.json.encode({"table": table, "row": row})
 
 
@@ -171,28 +171,21 @@ def _setting(name: str, namespace: str | None, *, with_secret: bool) -> bool:
 @option("--note", default="", metavar="TEXT", key="restored_note")
 @option("--yes", is_flag=True)
 @click.pass_obj
-def restored(settings: Settings, gap_from: str, note: str, yes: bool) -> int:
+def restored(settings: Settings, /, gap_from: str, note: str, yes: bool) -> int:
     """Say that the store was restored from a copy (law 21)."""
     began = _moment(gap_from)
     with opened(settings) as ledger:
         if began > ledger.store.now():
             raise Told("store.gap_ahead", time=when(began))
-        spaces = _open_operations(ledger)
-        total = sum(spaces.values())
+        total = _count(ledger, Filter(unsettled=True)) + _count(ledger, STOPPED)
         sentence = settings.say("store.will_restore", time=when(began), count=total)
         if total and not ledger.engine.actions:
             sentence += settings.say("store.no_app")
         if not ask(settings, sentence, yes=yes):
-            click.echo(settings.say("aborted"), err=True)
-            return REFUSED
-        before = _unknown(ledger)
+            raise Told("aborted", code="aborted")
+        before = _count(ledger, UNKNOWN)
         handled = ledger.restored(began, note)
-        others = {n: c for n, c in spaces.items() if n != ledger.engine.namespace}
-        for namespace in others:
-            other = Ledger(ledger.store, namespace=namespace, clock=ledger.engine.clock)
-            other.engine.actions.update(ledger.engine.actions)
-            handled += other.restored(began, note)
-        unknown = _unknown(ledger)
+        unknown = _count(ledger, UNKNOWN)
     if settings.json:
         emit({"gap_from": began, "operations": handled, "unknown": unknown, "before": before})
     else:
@@ -211,22 +204,10 @@ def _moment(text: str) -> int:
     return int(moment.timestamp() * SECOND)
 
 
-def _open_operations(ledger: Ledger) -> dict[str, int]:
-    """Count the open operations of every namespace: a restore concerns the whole store."""
-    counts: dict[str, int] = {}
-    after = ""
-    while page := ledger.store.find(Filter(unsettled=True), after, PAGE):
-        for snapshot in page:
-            name = snapshot.operation.namespace
-            counts[name] = counts.get(name, 0) + 1
-        after = page[-1].operation.id
-    return counts
-
-
-def _unknown(ledger: Ledger) -> int:
-    """Count what is unknown, over all namespaces."""
+def _count(ledger: Ledger, what: Filter) -> int:
+    """Count operations over all namespaces: a restore concerns the whole store."""
     count, after = 0, ""
-    what = Filter(unsettled=True, states=["unknown"])
     while page := ledger.store.find(what, after, PAGE):
-        count, after = count + len(page), page[-1].operation.id
+        count += sum(s.status.reason is not Reason.SUPERSEDED for s in page)
+        after = page[-1].operation.id
     return count

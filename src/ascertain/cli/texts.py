@@ -46,14 +46,20 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
     "span.ago": ("{span} ago", "{span}前"),
     # --- opening
     "no_store": (
-        "There is no store at {path}. Name it with --store or ASCERTAIN_STORE, or make it with"
-        " `ascertain store migrate`.",
-        "{path} 处没有账本。请用 --store 或 ASCERTAIN_STORE 指定，或用"
-        " `ascertain store migrate` 新建。",
+        (
+            "There is no store at {path}. Name it with --store or ASCERTAIN_STORE, or make it with"
+            " `ascertain store migrate`."
+        ),
+        (
+            "{path} 处没有账本。请用 --store 或 ASCERTAIN_STORE 指定，或用"
+            " `ascertain store migrate` 新建。"
+        ),
     ),
     "app_needed": (
-        "This command runs the application's own code: name it with --app module:ledger or"
-        " ASCERTAIN_APP.",
+        (
+            "This command runs the application's own code: name it with --app module:ledger or"
+            " ASCERTAIN_APP."
+        ),
         "此命令要运行应用自己的代码：请用 --app 模块:账本 或 ASCERTAIN_APP 指定。",
     ),
     "app_failed": (
@@ -65,13 +71,18 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
         "{app} 是 {kind}，不是账本；请指定其账本，例如 --app myapp:ledger。",
     ),
     "app_namespace": (
-        "The application works in namespace {has}, not in {namespace}: leave --namespace out, or"
-        " name the ledger of that namespace.",
+        (
+            "The application works in namespace {has}, not in {namespace}: leave --namespace"
+            " out, or"
+            " name the ledger of that namespace."
+        ),
         "应用的空间是 {has}，不是 {namespace}：请去掉 --namespace，或指定该空间的账本。",
     ),
     "app_store": (
-        "The application opened the store {has}, not {store}: leave --store out, or let it open"
-        " the store that ASCERTAIN_STORE names.",
+        (
+            "The application opened the store {has}, not {store}: leave --store out, or let it open"
+            " the store that ASCERTAIN_STORE names."
+        ),
         "应用打开的账本是 {has}，不是 {store}：请去掉 --store，或让应用使用 ASCERTAIN_STORE。",
     ),
     "several_keys": (
@@ -80,6 +91,11 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
     ),
     # --- operations
     "op.none": ("No operation is like that.", "没有符合条件的业务操作。"),
+    "op.now": (
+        "{action} {key}: {state}{ref}. {next}",
+        "{action} {key}：{state}{ref}。{next}",
+    ),
+    "fact": ("{name}: {value}", "{name}：{value}"),
     "op.more": ("There may be more: --after {id}", "可能还有更多：--after {id}"),
     "no_run": (
         "There is no run {name} here; there are: {names}",
@@ -136,22 +152,45 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
         "{action} {key}: handed to a person. {why} `ascertain review decide {id} …`",
         "{action} {key}：转人工核查。{why} `ascertain review decide {id} …`",
     ),
-    "work.missing": (
-        "{action} {key}: a run expects it, and its time is over; nobody submitted it",
-        "{action} {key}：批次要求的操作已过期限仍无人提交（缺失）",
+    "alarm.missing": (
+        "{action} {key}: a run expects it, its time is over, and nobody submitted it",
+        "{action} {key}：批次要求的操作已过期限，仍无人提交（缺失）",
+    ),
+    "alarm.review": (
+        "{action} {key}: has been in review for more than a day; it is with {owner}",
+        "{action} {key}：待核查已超过一天；负责人：{owner}",
+    ),
+    "alarm.approval": (
+        "{action} {key}: has waited for an approval for more than a day",
+        "{action} {key}：待审批已超过一天",
+    ),
+    "alarm.held": (
+        "{action} {key}: has waited for the version before it for more than a day",
+        "{action} {key}：等待上一版本已超过一天",
     ),
     "work.progress": (
-        "worked {worked} · recovered {recovered} · handed to people {handed} · unknown {unknown}"
-        " · in review {reviews}",
-        "已处理 {worked} · 已查实 {recovered} · 转人工 {handed} · 结果不明 {unknown}"
-        " · 待核查 {reviews}",
+        (
+            "worked {worked} · recovered {recovered} · handed to people {handed} · unknown"
+            " {unknown}"
+            " · in review {reviews}"
+        ),
+        (
+            "已处理 {worked} · 已查实 {recovered} · 转人工 {handed} · 结果不明 {unknown}"
+            " · 待核查 {reviews}"
+        ),
     ),
     "work.summary": (
-        "Ended. Worked {worked}, recovered {recovered}, handed to people {handed}. Left: unknown"
-        " {unknown}, running {running}, accepted {accepted}, pending {pending}, in review"
-        " {reviews}, missing {missing}.",
-        "已结束。处理 {worked}，查实 {recovered}，转人工 {handed}。尚余：结果不明 {unknown}，"
-        "执行中 {running}，已受理 {accepted}，待执行 {pending}，待核查 {reviews}，缺失 {missing}。",
+        (
+            "Ended. Worked {worked}, recovered {recovered}, handed to people {handed}. Left:"
+            " unknown"
+            " {unknown}, running {running}, accepted {accepted}, pending {pending}, in review"
+            " {reviews}, missing {missing}."
+        ),
+        (
+            "已结束。处理 {worked}，查实 {recovered}，转人工 {handed}。尚余：结果不明 {unknown}，"
+            "执行中 {running}，已受理 {accepted}，待执行 {pending}，待核查 {reviews}，缺失"
+            " {missing}。"
+        ),
     ),
     # --- reviews
     "review.none": ("Nothing waits for a decision.", "没有待核查的业务操作。"),
@@ -164,8 +203,10 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
     "road.duplicate": ("does it exist twice?", "是否重复？"),
     "road.accepted": ("was it completed?", "是否最终完成？"),
     "decide.there": (
-        "{action} {key} will be recorded as done, with the reference {ref}, on {by}'s word;"
-        " nothing is sent.",
+        (
+            "{action} {key} will be recorded as done, with the reference {ref}, on {by}'s word;"
+            " nothing is sent."
+        ),
         "{action} {key} 将依据 {by} 的确认记为已完成，结果编号 {ref}；不会发送任何内容。",
     ),
     "decide.not_there": (
@@ -173,18 +214,27 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
         "{action} {key} 将依据 {by} 的确认再发送一次：观察期已过。",
     ),
     "decide.risk": (
-        "{action} {key} will be sent once more without proof, and may then exist twice; the risk"
-        " is recorded as {by}'s.",
+        (
+            "{action} {key} will be sent once more without proof, and may then exist twice;"
+            " the risk"
+            " is recorded as {by}'s."
+        ),
         "{action} {key} 将在没有证据的情况下再发送一次，可能因此重复；风险记在 {by} 名下。",
     ),
     "decide.risk_first": (
-        "{action} {key} needs a second person: {by}'s word is recorded, and nothing is sent until"
-        " somebody else decides the same.",
+        (
+            "{action} {key} needs a second person: {by}'s word is recorded, and nothing is"
+            " sent until"
+            " somebody else decides the same."
+        ),
         "{action} {key} 需要第二人同意：先记录 {by} 的决定，在另一人作出同样决定之前不会发送。",
     ),
     "decide.risk_second": (
-        "{action} {key}: {by} is the second person. It will be sent once more without proof, and"
-        " may then exist twice.",
+        (
+            "{action} {key}: {by} is the second person. It will be sent once more without"
+            " proof, and"
+            " may then exist twice."
+        ),
         "{action} {key}：{by} 是第二人。将在没有证据的情况下再发送一次，可能因此重复。",
     ),
     "decide.cannot_tell": (
@@ -192,15 +242,22 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
         "{action} {key} 保持待核查，并记录 {by} 的说明；不会发送任何内容。",
     ),
     "decide.leave": (
-        "{action} {key} will be given up by {by}: nothing is sent any more, and whether it happened"
-        " stays unknown.",
+        (
+            "{action} {key} will be given up by {by}: nothing is sent any more, and whether"
+            " it happened"
+            " stays unknown."
+        ),
         "{action} {key} 将由 {by} 放弃：不再发送，结果仍不明。",
     ),
     "decide.duplicate_settled": (
-        "The duplicate review of {action} {key} will be closed on {by}'s word that the second"
-        " effect was dealt with at the target; nothing is sent.",
-        "将依据 {by} 的确认（重复的结果已在目标系统中处理）关闭 {action} {key} 的重复核查；"
-        "不会发送任何内容。",
+        (
+            "The duplicate review of {action} {key} will be closed on {by}'s word that the second"
+            " effect was dealt with at the target; nothing is sent."
+        ),
+        (
+            "将依据 {by} 的确认（重复的结果已在目标系统中处理）关闭 {action} {key} 的重复核查；"
+            "不会发送任何内容。"
+        ),
     ),
     "decide.nothing": ("nothing", "无"),
     "decide.not_now": (
@@ -216,17 +273,26 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
         "业务操作 {key}：请用 --ref 写明找到的结果编号",
     ),
     "decide.app_needed": (
-        "operation {key}: only the declaration of {action} says how long an absence proves nothing"
-        " and whether a second person must agree; name the application with --app",
-        "业务操作 {key}：观察期多长、是否需要第二人同意，只有动作 {action} 的声明知道；"
-        "请用 --app 指定应用",
+        (
+            "operation {key}: only the declaration of {action} says how long an absence"
+            " proves nothing"
+            " and whether a second person must agree; name the application with --app"
+        ),
+        (
+            "业务操作 {key}：观察期多长、是否需要第二人同意，只有动作 {action} 的声明知道；"
+            "请用 --app 指定应用"
+        ),
     ),
     "decide.risk_needed": (
-        "operation {key}: the observation period has not ended, or none is known, so acting on"
-        " this answer may make a second effect. Wait, or accept the risk with --accept-risk and"
-        " --why",
-        "业务操作 {key}：观察期未结束或未知，据此再发送可能造成重复。请等待，或用 --accept-risk"
-        " 和 --why 承担风险",
+        (
+            "operation {key}: the observation period has not ended, or none is known, so acting on"
+            " this answer may make a second effect. Wait, or accept the risk with --accept-risk and"
+            " --why"
+        ),
+        (
+            "业务操作 {key}：观察期未结束或未知，据此再发送可能造成重复。请等待，或用 --accept-risk"
+            " 和 --why 承担风险"
+        ),
     ),
     "decide.why_needed": (
         "operation {key}: give the reason for the risk, with --why",
@@ -295,8 +361,10 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
         "模板使用了个人信息（{columns}）：业务标识的保存时间比输入更长。",
     ),
     "key.uses_unstable": (
-        "The template uses what changes on every retry ({columns}): nothing protects against"
-        " duplicates then.",
+        (
+            "The template uses what changes on every retry ({columns}): nothing protects against"
+            " duplicates then."
+        ),
         "模板使用了每次重试都会变化的内容（{columns}）：将无法防止重复。",
     ),
     "key.personal": ("personal: {column}, e.g. {example}", "个人信息：{column}，例如 {example}"),
@@ -345,8 +413,10 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
         "{store} 完好：结构版本 {schema}，{durability}。",
     ),
     "store.wrong": (
-        "{store}: {count} things are wrong. Send nothing; restore a copy, then say so with"
-        " `ascertain store restored`.",
+        (
+            "{store}: {count} things are wrong. Send nothing; restore a copy, then say so with"
+            " `ascertain store restored`."
+        ),
         "{store}：发现 {count} 处问题。请停止发送，恢复备份后运行 `ascertain store restored`。",
     ),
     "store.migrated": ("{store} now has schema {schema}.", "{store} 现为结构版本 {schema}。"),
@@ -374,10 +444,15 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
         "{time} 晚于账本的时钟；请写备份的时间。",
     ),
     "store.will_restore": (
-        "Everything written after {time} may be lost: each of the {count} open operations may have"
-        " been done since, and becomes unknown until the target is asked.",
-        "{time} 之后的记录可能已丢失：{count} 项未结束的业务操作可能已执行，将变为结果不明，"
-        "直到向目标系统查询。",
+        (
+            "Everything written after {time} may be lost: each of the {count} open operations"
+            " may have"
+            " been done since, and becomes unknown until the target is asked."
+        ),
+        (
+            "{time} 之后的记录可能已丢失：{count} 项未结束的业务操作可能已执行，将变为结果不明，"
+            "直到向目标系统查询。"
+        ),
     ),
     "store.no_app": (
         " Without --app nothing can be asked: all of them go to a person.",

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 import click
+import msgspec
 
 from ascertain import AscertainError, Ledger, Receipt, Report, StoreError
 from ascertain.core import words
@@ -22,15 +23,15 @@ from .opening import opened
 from .out import emit_line, short, when
 from .texts import TEXTS
 
-BATCH = 20  # operations of one sweep; what happened to them is told when it ends
+BATCH = 50  # operations of one sweep; what happened to them is told when it ends
 SLICE = SECOND // 10  # how long a signal may wait while nothing is due
 
 
 @click.command("work", cls=Cmd, key="work")
-@option("--once", is_flag=True)
+@option("--once", is_flag=True, key="work_once")
 @option("--every", type=click.FloatRange(0.01, 3600), default=0.5, metavar="SECONDS")
 @click.pass_obj
-def work(settings: Settings, once: bool, every: float) -> int:
+def work(settings: Settings, /, once: bool, every: float) -> int:
     """Recover what is due, again and again."""
     with opened(settings, app=True) as ledger:
         return _Work(ledger, settings).run(every, once=once)
@@ -46,8 +47,7 @@ class _Work:
     def __init__(self, ledger: Ledger, settings: Settings) -> None:
         self.ledger, self.settings = ledger, settings
         self.stopping = False
-        self.worked = self.recovered = self.handed = 0
-        self.missing: list[Any] = []
+        self.worked = self.recovered = self.handed = self.missing = 0
         self._told: set[str] = set()  # alarms are told once
 
     def run(self, every: float, *, once: bool) -> int:
@@ -122,14 +122,10 @@ class _Work:
         for text in report.errors:
             if text != str(_Stopped()):
                 self._alarm("error", text, message=text)
-        self.missing = report.missing
-        for member in report.missing:
-            self._alarm(
-                "missing",
-                self.settings.say("work.missing", action=member.action, key=member.key),
-                action=member.action,
-                key=member.key,
-            )
+        self.missing = sum(a.kind == "missing" for a in report.alarms)
+        for a in report.alarms:
+            text = self.settings.say(f"alarm.{a.kind}", action=a.action, key=a.key, owner=a.owner)
+            self._alarm("alarm", text, **msgspec.to_builtins(a))
         self._progress()
 
     def _recovered(self, r: Recovered) -> None:
@@ -198,7 +194,7 @@ class _Work:
         counts = Counter(self.ledger.counts())
         did = {"worked": self.worked, "recovered": self.recovered, "handed": self.handed}
         left = {s.value: counts[s.value] for s in State if s not in (State.DONE, State.NOT_DONE)}
-        left |= {"reviews": counts["reviews"], "missing": len(self.missing)}
+        left |= {"reviews": counts["reviews"], "missing": self.missing}
         self._line("summary", self.settings.say("work.summary", **did, **left), **did, left=left)
         open_ones = ("unknown", "running", "reviews", "missing")
         return UNRESOLVED if once and any(left[name] for name in open_ones) else FINE

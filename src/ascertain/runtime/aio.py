@@ -9,8 +9,9 @@ cancellation goes on.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, Self, TypeVar
@@ -18,14 +19,14 @@ from typing import Any, Self, TypeVar
 from msgspec.structs import replace
 
 from ascertain.core.draft import Case
-from ascertain.core.errors import Refused
+from ascertain.core.errors import Conflict, Refused
 from ascertain.core.model import Expected
 from ascertain.core.reconcile import Do, LookReport
 
 from . import perform
 from .declare import BoundAction, Declaring
 from .desk import Desk
-from .driving import Act, Driving, Look, Sleep, driving
+from .driving import Act, Look, Sleep, driving
 from .engine import Engine, Ticket
 from .flow import RunView
 from .ledger import (
@@ -43,6 +44,7 @@ from .receipt import Receipt, receipt
 from .recovery import Report, sweeping
 
 T = TypeVar("T")
+Steps = Generator[Act | Look | Sleep, Any, T]
 THREADS = 16  # ledger steps under way at once in one process
 
 _threads = ThreadPoolExecutor(THREADS, thread_name_prefix="ascertain-aio")
@@ -152,9 +154,14 @@ async def _begin(
         await hop(step)
     except asyncio.CancelledError:
         if begun and isinstance(begun[0][0], Ticket):
-            await hop(engine.release, begun[0][0])
+            await _give_back(engine, begun[0][0])
         raise
     return begun[0]
+
+
+async def _give_back(engine: Engine, ticket: Ticket) -> None:
+    with contextlib.suppress(Conflict):  # its lease ran out meanwhile, or it was settled
+        await hop(engine.release, ticket)
 
 
 class AsyncDriver:
@@ -164,22 +171,22 @@ class AsyncDriver:
         """Work for one engine."""
         self.engine = engine
 
-    async def drive(self, steps: Driving, errors: list[BaseException] | None = None) -> Case:
+    async def drive(self, steps: Steps[T], errors: list[BaseException] | None = None) -> T:
         """Carry out what the loop asks for until it returns."""
         answer: Case | None = None
         while True:
-            asked, case = await self._advance(steps, answer)
+            asked, end = await self._advance(steps, answer)
             if asked is None:
-                assert case is not None
-                return case
+                assert end is not None
+                return end
             answer = await self.carry_out(asked, errors)
 
     async def _advance(
-        self, steps: Driving, answer: Case | None
-    ) -> tuple[Act | Look | Sleep | None, Case | None]:
+        self, steps: Steps[T], answer: Case | None
+    ) -> tuple[Act | Look | Sleep | None, T | None]:
         """Go to the next thing asked for; a claim made for a caller who is cancelled meanwhile
         is given back, since its action never started (law 2)."""
-        got: list[tuple[Act | Look | Sleep | None, Case | None]] = []
+        got: list[tuple[Act | Look | Sleep | None, T | None]] = []
 
         def step() -> None:
             try:
@@ -192,7 +199,7 @@ class AsyncDriver:
         except asyncio.CancelledError:
             asked = got[0][0] if got else None
             if isinstance(asked, Act | Look):
-                await hop(self.engine.release, asked.ticket)
+                await _give_back(self.engine, asked.ticket)
             raise
         return got[0]
 
@@ -214,19 +221,26 @@ class AsyncDriver:
         unknown, before it goes on (law 3)."""
         d = ticket.definition
         call = make_call(self.engine, ticket, effect=True)
+        kept: list[Any] = []
         interrupt: BaseException | None = None
         try:
             leading = [call] if d.declared.kind == "action" else []
-            value = await _run(d.function, *leading, **(ticket.input or {}))
+            value = await _run(d.function, kept, *leading, **(ticket.input or {}))
             finding = perform.finding_of(value, d, call)
         except BaseException as error:  # noqa: BLE001 - recorded first, then raised again
-            finding = perform.finding_of_error(error, d, call)
+            interrupt = None if isinstance(error, Exception) else error
+            if kept:  # its result is known, though its caller was cancelled (law 8)
+                finding = perform.finding_of(kept[0], d, call)
+            else:
+                finding = perform.finding_of_error(error, d, call)
             if perform.reads_back(error) and d.look is not None:
-                found = await self._find(ticket, ticket.case.status.target_key)
-                finding = perform.finding_of_read_back(found, error)
+                try:
+                    found = await self._find(ticket, ticket.case.status.target_key)
+                    finding = perform.finding_of_read_back(found, error)
+                except asyncio.CancelledError as cancelled:
+                    interrupt = cancelled
             if errors is not None:
                 errors.append(error)
-            interrupt = None if isinstance(error, Exception) else error
         finally:
             call.close()
         perform.saw_sending(d, call, finding)
@@ -236,7 +250,15 @@ class AsyncDriver:
         return case
 
     async def look(self, ticket: Ticket) -> Case:
-        """Run a look-up over every epoch and its controls, and settle it (laws 5, 14)."""
+        """Run a look-up over every epoch and its controls, and settle it (laws 5, 14); a
+        cancelled one gives its lease back at once."""
+        try:
+            return await self._look(ticket)
+        except asyncio.CancelledError:
+            await _give_back(self.engine, ticket)
+            raise
+
+    async def _look(self, ticket: Ticket) -> Case:
         steps = await hop(start_looking, self.engine, ticket)
         key = next(steps)
         while True:
@@ -253,7 +275,7 @@ class AsyncDriver:
         assert d.look is not None
         call = make_call(self.engine, ticket, effect=False, key=key)
         try:
-            value = await _run(d.look.function, call)
+            value = await _run(d.look.function, [], call)
             return finding_of_look(value, d.name)
         except Exception as error:  # noqa: BLE001 - a look-up's error is Unknown
             return perform.finding_of_look_error(error, d)
@@ -261,10 +283,13 @@ class AsyncDriver:
             call.close()
 
 
-async def _run(function: Callable[..., Any], *args: Any, **given: Any) -> Any:
+async def _run(function: Callable[..., Any], kept: list[Any], *args: Any, **given: Any) -> Any:
+    """Run a coroutine function on the loop, a plain one in a thread; what the latter returned
+    is in `kept` even if its caller is cancelled."""
     if inspect.iscoroutinefunction(function):
         return await function(*args, **given)
-    return await hop(function, *args, **given)
+    await hop(lambda: kept.append(function(*args, **given)))
+    return kept[0]
 
 
 class AsyncLedger:
@@ -305,23 +330,7 @@ class AsyncLedger:
 
     async def recover(self, limit: int = 1000) -> Report:
         """Do everything that is due now, once; see `Ledger.recover`."""
-        steps = sweeping(self.engine, limit)
-        answer: Any = None
-        while True:
-            got: list[Any] = []
-
-            def step(sent: Any = answer, out: list[Any] = got) -> None:
-                try:
-                    out.append((steps.send(sent), None))
-                except StopIteration as end:
-                    out.append((None, end.value))
-
-            await hop(step)
-            asked, report = got[0]
-            if asked is None:
-                done: Report = report
-                return done
-            answer = await self._driver.carry_out(asked)
+        return await self._driver.drive(sweeping(self.engine, limit))
 
     async def confirm(self, operation: str | Receipt, *, wait: float | None = None) -> Receipt:
         """Ask the target again what happened; see `Ledger.confirm`."""

@@ -133,12 +133,13 @@ class Declaring:
         """Register a function as the code of an action.
 
         `key`: a template over its parameters, or a function of them; `keys_from` names the
-        templates that made the keys before it, so that nothing gets a second key. `owner`: a
-        person, or road → person. `prepare` returns the Request that is frozen with the claim (law 11).
-        `sends_within` (seconds), `single_request` and `deterministic` are declarations about
-        code that sends by itself, `reversible` that the effect can be undone (else an absence
-        that rests on an assumption goes to a person); all are printed on every receipt. Bounds:
-        `timeout` of one attempt, `attempts`, `lookups`, `total`, `first_delay`, `longest_delay` and so on.
+        templates that made the keys before it, so that nothing gets a second key. `owner`:
+        a person, or road → person. `prepare` returns the Request that is frozen with the
+        claim (law 11). `sends_within` (seconds), `single_request` and `deterministic` are
+        declarations about code that sends by itself, `reversible` that the effect can be
+        undone (else an absence that rests on an assumption goes to a person); all are printed
+        on every receipt. Bounds: `timeout` of one attempt, `attempts`, `lookups`, `total`,
+        `first_delay`, `longest_delay` and so on.
         Raises ActionInvalid or ContractInvalid, naming the action and the fix.
         """
         kept = store_input if store_input in ("all", "none") else tuple(store_input)

@@ -267,7 +267,8 @@ class Engine:
                 for role in terms.approval
             )
             change = replace(change, approvals=asked, request=frozen)
-        return change, replace(case, status=change.status)
+        lost = (change.attempt,) if change.attempt else ()
+        return change, replace(case, status=change.status, attempts=lost)
 
     def _claim_new(
         self, d: Definition, change: Change, intent: Intent, *, world: World, local: int
@@ -413,7 +414,7 @@ class Engine:
             return claims.extend(c, self.world(), self.clock.token(), by)
 
         ticket.case = self.write(ticket.case, decide)
-        ticket.deadline = local + by
+        ticket.deadline = max(ticket.deadline, local + by)
 
     def expire(self, case: Case) -> Case:
         """End a lease that ran out (law 3)."""

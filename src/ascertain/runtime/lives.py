@@ -58,8 +58,10 @@ class Lives:
         now = self._store.now()
         offset = now - local
         if self._offset is not None and abs(offset - self._offset) > STEP_MARGIN:
-            self.stepped_at = now
-            self._store.meta("stepped_at", str(now))
+            # The later of both readings: after a step back, what was opened on the old time
+            # must not look as if it began after the step.
+            self.stepped_at = max(now, local + self._offset, self.stepped_at or 0)
+            self._store.meta("stepped_at", str(self.stepped_at))
         self._offset = offset
         return now
 
@@ -69,7 +71,7 @@ class Lives:
             now=self.watch(),
             jitter=self._clock.jitter(),
             stepped_at=self.stepped_at,
-            restored=len(self.incarnations) > 1,
+            restored=any(life.gap_from is not None for life in self.incarnations),
             worker=worker,
         )
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ascertain.core.draft import Case
-from ascertain.core.errors import AscertainError, InputRefused, StoreError
+from ascertain.core.errors import ApprovalStale, AscertainError, InputRefused, StoreError
 from ascertain.core.machine import is_settled
 from ascertain.core.model import Snapshot, State, WaitingOn
 from ascertain.core.reconcile import Do, Step
@@ -98,7 +98,7 @@ def _carry_on(
             answer = yield asked
     except StopIteration as end:
         _tell(end.value, before.state, report)
-    except InputRefused as error:
+    except (InputRefused, ApprovalStale) as error:
         report.errors.append(str(error))
         _postpone(engine, snapshot)
     except StoreError:

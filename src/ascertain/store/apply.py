@@ -88,18 +88,20 @@ class Applier:
         plain = self.alone and not change.also
         try:
             with nullcontext() if plain else session.savepoint():
-                answer = self._one(session, change)
-                if not answer.applied:
-                    raise _Undo(answer)
-                if answer is APPLIED:
-                    self._also(session, change)
+                return self._whole(session, change)
         except _Undo as undo:
             answer = undo.answer
             if answer.taken_by is None and not answer.applied and answer.current is None:
-                # Another operation moved: what is there of this one was read before the undo.
+                # Another operation moved; what was read of this one was read before the undo.
                 answer = Written(applied=False, current=self.current(session, change))
             return answer
-        return Written(applied=True) if answer is APPLIED else answer
+
+    def _whole(self, session: Session, change: Change) -> Written:
+        answer = self._one(session, change)
+        if answer is not APPLIED:
+            raise _Undo(answer)
+        self._also(session, change)
+        return answer
 
     def current(self, session: Session, change: Change) -> Snapshot | None:
         """Read what the store holds of a change's operation, in a new statement."""
@@ -125,7 +127,9 @@ class Applier:
             return self._written_before(session, change) or Written(
                 applied=False, taken_by=taken_by
             )
-        moved = self._begin(session, change) if change.guard is None else self._move(session, change)
+        moved = (
+            self._begin(session, change) if change.guard is None else self._move(session, change)
+        )
         if moved is not None:
             return moved
         self._details(session, change)
@@ -148,7 +152,9 @@ class Applier:
     def _begin(self, session: Session, change: Change) -> Written | None:
         new = change.operation
         if new is None or new.id != change.status.operation:
-            raise StoreError(f"A change of {change.status.operation} has no guard, so it is new: give the operation.")
+            raise StoreError(
+                f"A change of {change.status.operation} without a guard is new: give its operation."
+            )
         if session.do(self.queries["operation_insert"], self._read["operation_insert"](new)):
             name = "settled_insert" if is_settled(change.status) else "unsettled_insert"
             session.do(self.queries[name], self._read[name](change.status))
@@ -181,16 +187,18 @@ class Applier:
     def _details(self, session: Session, change: Change) -> None:
         do, queries, read = session.do, self.queries, self._read
         operation = change.status.operation
+        values: dict[str, Any]
         if change.attempt is not None:
             do(queries["attempt_insert"], read["attempt_insert"](change.attempt))
         if change.extends is not None:
             token, deadline = change.extends
             query = queries["attempt_extend"]
-            do(query, query.values(dict(operation=operation, token=token, deadline=deadline)))
+            values = {"operation": operation, "token": token, "deadline": deadline}
+            do(query, query.values(values))
         for token, outcome in change.ends:
             query = queries["attempt_end"]
-            ended = dict(outcome=outcome, ended_at=change.status.updated_at)
-            do(query, query.values(dict(ended, operation=operation, token=token)))
+            values = {"operation": operation, "token": token, "outcome": outcome}
+            do(query, query.values(values | {"ended_at": change.status.updated_at}))
         for entry in change.evidence:
             do(queries["evidence_insert"], read["evidence_insert"](entry))
         self._refer(session, change)

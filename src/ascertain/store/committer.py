@@ -179,7 +179,7 @@ class Committer:
             answers = self._commit(changes)
         except StoreError as error:
             answers = [error] * len(changes)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - nobody may wait for an answer for ever
             failure = StoreUnavailable(f"Writing to the store failed: {error!r}; open it again.")
             failure.__cause__ = error
             answers = [failure] * len(changes)

@@ -19,7 +19,10 @@ VERSION = apsw.sqlite_lib_version()
 STATEMENTS = 200  # prepared statements kept per connection
 # File systems whose locks or shared memory do not hold between machines: WAL corrupts there.
 REMOTE = frozenset(
-    "nfs nfs4 cifs smb3 smbfs afs ceph 9p glusterfs lustre fuse.sshfs fuse.glusterfs".split()
+    (
+        *("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "9p", "glusterfs", "lustre"),
+        *("fuse.sshfs", "fuse.glusterfs"),
+    )
 )
 
 
@@ -138,7 +141,7 @@ class Connection:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._raw.close(True)
+        self._raw.close(force=True)
 
 
 def remote_file_system(path: Path, mounts: Iterable[str]) -> str:

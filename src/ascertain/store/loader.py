@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from operator import attrgetter
-from typing import Any
+from typing import Any, Self
 
 from ascertain.core.errors import StoreError
 
@@ -23,10 +23,11 @@ TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z][a-z0-9_]*)")
 class Query(str):
     """One statement in a database's own form, with the names of its parameters in order."""
 
+    __slots__ = ("name", "params")
     name: str
     params: tuple[str, ...]
 
-    def __new__(cls, name: str, text: str, params: tuple[str, ...]) -> Query:
+    def __new__(cls, name: str, text: str, params: tuple[str, ...]) -> Self:
         """Keep the text as the string itself, so that drivers take it as it is."""
         query = super().__new__(cls, text)
         query.name = name

@@ -17,7 +17,6 @@ from ascertain.core.errors import (
     AscertainError,
     SchemaMismatch,
     StoreBusy,
-    StoreError,
     StoreUnavailable,
     UsageError,
 )
@@ -90,7 +89,7 @@ class PostgresStore(reads.SharedVerbs):
         self._start()
         try:
             with self._explained():
-                self._migrate(migrate)
+                self._migrate(allowed=migrate)
         except BaseException:
             self.close()
             raise
@@ -104,7 +103,7 @@ class PostgresStore(reads.SharedVerbs):
         self._server_clock = ServerClock()
         self._committer = Committer(self._commit, self.name)
 
-    def _migrate(self, migrate: bool) -> None:
+    def _migrate(self, *, allowed: bool) -> None:
         steps = migrations("postgres")
         newest = steps[-1][0]
         with self._pool.use() as raw, raw.transaction():
@@ -118,7 +117,7 @@ class PostgresStore(reads.SharedVerbs):
                     f"The store {self.name} has schema {version}, this version of Ascertain "
                     f"knows {newest}; install the version that wrote it, or a newer one."
                 )
-            if version and version < newest and not migrate:
+            if version and version < newest and not allowed:
                 raise SchemaMismatch(
                     f"The store {self.name} has schema {version}, this version of Ascertain "
                     f"needs {newest}; stop its older users, then run `ascertain store migrate`."

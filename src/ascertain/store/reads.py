@@ -87,7 +87,7 @@ class SharedVerbs(ABC):
         if what.text:
             names.append("text")
             values["text"] = "".join(c.lower() if c.isascii() else c for c in what.text)
-        if IDENTITY <= set(names):
+        if set(names) >= IDENTITY:
             names = ["identity", *(name for name in names if name not in IDENTITY)]
         head = {None: "find", True: "find_open", False: "find_settled"}[what.unsettled]
         conditions = [f"find_{name}" for name in names]
@@ -196,7 +196,9 @@ class SharedVerbs(ABC):
         fingerprint, state and effect references. Returns how many; at most `limit`.
         """
         due, settled = self.queries["prune_due"], self.queries["prune_settled"]
-        parts = [self.queries[f"prune_{part}"] for part in ("attempt", "evidence", "request", "approval")]
+        parts = [
+            self.queries[f"prune_{part}"] for part in ("attempt", "evidence", "request", "approval")
+        ]
         clear = self.queries["prune_operation"]
 
         def work(session: Session) -> int:

@@ -88,9 +88,7 @@ def read(record: type[R], row: Sequence[Any]) -> R:
 
 def snapshot(row: Sequence[Any]) -> Snapshot:
     """Return a joined row as the operation and its status."""
-    return Snapshot(
-        operation=read(Operation, row[:WIDTH]), status=read(Status, row[WIDTH:])
-    )
+    return Snapshot(operation=read(Operation, row[:WIDTH]), status=read(Status, row[WIDTH:]))
 
 
 def request_values(request: FrozenRequest) -> Mapping[str, Any]:

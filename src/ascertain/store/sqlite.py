@@ -56,6 +56,7 @@ class SqliteStore(reads.SharedVerbs):
         self,
         path: str | os.PathLike[str],
         clock: Callable[[], int] | None = None,
+        *,
         migrate: bool = True,
         timeout: float = TIMEOUT,
     ) -> None:
@@ -74,13 +75,13 @@ class SqliteStore(reads.SharedVerbs):
         if self._memory:
             self.durability = "memory only: nothing is durable"
         else:
-            self.path = os.path.abspath(self.path)
+            self.path = str(Path(self.path).absolute())
         self._dead: StoreError | None = None
         self._exporting = 0
         self._start()
         try:
             with self._explained():
-                self._prepare(migrate)
+                self._prepare(allowed=migrate)
         except BaseException:
             self.close()
             raise
@@ -94,13 +95,13 @@ class SqliteStore(reads.SharedVerbs):
         self._reading = threading.BoundedSemaphore(READERS)
         self._committer = Committer(self._commit, self.path)
 
-    def _prepare(self, migrate: bool) -> None:
-        if FLOOR > tuple(int(part) for part in VERSION.split(".")[:2]):
+    def _prepare(self, *, allowed: bool) -> None:
+        if tuple(int(part) for part in VERSION.split(".")[:2]) < FLOOR:
             raise StoreUnavailable(f"SQLite {VERSION} is too old for {self.path}; 3.37 is needed.")
         if not self._memory:
             self._check_place(Path(self.path))
         with self._committer.exclusive():
-            self._migrate(self._write_connection(), migrate)
+            self._migrate(self._write_connection(), allowed=allowed)
 
     def _check_place(self, path: Path) -> None:
         if not path.parent.is_dir():
@@ -114,8 +115,8 @@ class SqliteStore(reads.SharedVerbs):
             lines = mounts.read_text("utf-8", "replace").splitlines()
             if kind := remote_file_system(path.resolve(), lines):
                 raise StoreUnavailable(
-                    f"The store {path} lies on a network file system ({kind}), where SQLite's locks "
-                    "do not hold; put it on a local disk, or use PostgreSQL."
+                    f"The store {path} lies on a network file system ({kind}), where locks do not "
+                    "hold; put it on a local disk, or use PostgreSQL."
                 )
 
     def _write_connection(self) -> Connection:
@@ -151,7 +152,12 @@ class SqliteStore(reads.SharedVerbs):
             )
         # A commit returns when it survives power loss (law 1); checkpoints recycle the log, because
         # overwriting it is twice as fast as growing it.
-        for setting in ("synchronous = full", "wal_autocheckpoint = 2000", "temp_store = memory", "cache_size = -16000"):
+        for setting in (
+            "synchronous = full",
+            "wal_autocheckpoint = 2000",
+            "temp_store = memory",
+            "cache_size = -16000",
+        ):
             new.ask(f"pragma {setting}")
 
     def _ask_for_wal(self, new: Connection) -> str:
@@ -165,13 +171,13 @@ class SqliteStore(reads.SharedVerbs):
                     raise
                 time.sleep(0.01)
 
-    def _migrate(self, writer: Connection, migrate: bool) -> None:
+    def _migrate(self, writer: Connection, *, allowed: bool) -> None:
         steps = migrations("sqlite")
         newest = steps[-1][0]
         if self._version(writer) != newest:
             writer.do("begin immediate")  # the lock: a second process waits and finds it done
             try:
-                self._migrate_locked(writer, migrate, steps)
+                self._migrate_locked(writer, steps, allowed=allowed)
                 writer.do("commit")
             finally:
                 writer.rollback()
@@ -183,7 +189,7 @@ class SqliteStore(reads.SharedVerbs):
         return int(rows[0][0]) if rows else 0
 
     def _migrate_locked(
-        self, writer: Connection, migrate: bool, steps: Sequence[tuple[int, str, str]]
+        self, writer: Connection, steps: Sequence[tuple[int, str, str]], *, allowed: bool
     ) -> None:
         version, newest = self._version(writer), steps[-1][0]
         if version > newest:
@@ -191,7 +197,7 @@ class SqliteStore(reads.SharedVerbs):
                 f"The store {self.path} has schema {version}, this version of Ascertain knows "
                 f"{newest}; install the version that wrote it, or a newer one."
             )
-        if version and version < newest and not migrate:
+        if version and version < newest and not allowed:
             raise SchemaMismatch(
                 f"The store {self.path} has schema {version}, this version of Ascertain needs "
                 f"{newest}; stop its older users, then run `ascertain store migrate`."
@@ -268,7 +274,9 @@ class SqliteStore(reads.SharedVerbs):
     def _error(self, trouble: Trouble) -> StoreError:
         path = self.path
         if trouble.kind is Kind.ITEM:
-            return StoreError(f"The store {path} refused a row, and wrote nothing of it: {trouble}.")
+            return StoreError(
+                f"The store {path} refused a row, and wrote nothing of it: {trouble}."
+            )
         if trouble.kind is Kind.BUSY:
             return StoreBusy(
                 f"The store {path} was locked by another process for {self._timeout:g} s, nothing "
@@ -357,7 +365,7 @@ class SqliteStore(reads.SharedVerbs):
         due: list[tuple[int, str]] = []
         bound = max(0, min(limit, PAGE))
         for action in dict.fromkeys(actions):
-            values = dict(namespace=namespace, action=action, now=now, limit=bound)
+            values = {"namespace": namespace, "action": action, "now": now, "limit": bound}
             rows = self._ask(self.queries["take_due"], values)
             due += [(due_at, operation) for operation, due_at in rows]
         if not due:
@@ -369,7 +377,7 @@ class SqliteStore(reads.SharedVerbs):
                 query = self.queries["snapshot_by_id"]
                 found = [snapshot(row) for row in session.ask(query, (operation,))]
                 move = self.queries["take_move"]
-                values = move.values(dict(until=until, operation=operation, due_at=due_at))
+                values = move.values({"until": until, "operation": operation, "due_at": due_at})
                 if found and session.do(move, values):
                     taken += found
             return taken
@@ -404,7 +412,7 @@ class SqliteStore(reads.SharedVerbs):
         """Read operations with their status, settled or not, by id."""
         query = self.queries["snapshot_by_id"]
         with self._explained(), self._reader() as reader:
-            rows = [row for id in dict.fromkeys(ids) for row in reader.ask(query, (id,))]
+            rows = [row for one in dict.fromkeys(ids) for row in reader.ask(query, (one,))]
         return {found.operation.id: found for found in map(snapshot, rows)}
 
     def by_keys(self, namespace: str, pairs: Sequence[tuple[str, str]]) -> list[Snapshot | None]:
@@ -460,9 +468,7 @@ _inherited: list[Connection | None] = []  # a parent's: closing one here would t
 
 
 def _before_fork() -> None:
-    for store in list(_stores):
-        if store.rest():
-            _resting.append(store)
+    _resting.extend(store for store in list(_stores) if store.rest())
 
 
 def _after_fork_in_parent() -> None:

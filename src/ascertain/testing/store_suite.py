@@ -3,14 +3,14 @@
     class TestMyStore(StoreSuite):
         pass
 
-`story` writes one of everything; `dump` of two stores that were told the same story is equal.
+Each test takes an empty store. `testing.story.dump` of two stores that were told the same story is
+equal.
 """
 
-# ruff: noqa: S101, PLR2004, PLR0904 - a suite of tests, though it lies in src
+# ruff: noqa: D102, PLR2004 - a suite of tests, though it lies in src
 from __future__ import annotations
 
-import itertools
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 
@@ -18,200 +18,18 @@ from ascertain.core.errors import StoreError
 from ascertain.core.model import (
     SECOND,
     Approval,
-    Attempt,
-    Change,
     Control,
-    Evidence,
     Expected,
     FrozenRequest,
     Incarnation,
-    Kind,
-    Operation,
     Outcome,
     Reason,
     Reference,
-    Review,
     Run,
     State,
-    Status,
-    WaitingOn,
 )
 from ascertain.store.base import Filter, Store
-
-NOW = 1_700_000_000 * SECOND
-NAMESPACE = "default"
-ACTION = "cms.create_draft"
-CONTRACT = "wordpress.posts.create"
-ODD = "100 % 'x' \"y\" \\ :name %s {} 查实 \u2028"  # what a careless quoting would spoil
-# A status that nobody has to act on.
-CLOSED = {"token": None, "kind": None, "due_at": None, "waiting_on": WaitingOn.NOTHING}
-
-
-class Maker:
-    """Makes changes with ids, tokens and stamps that are the same in every run."""
-
-    def __init__(self, first: int = 1) -> None:
-        """Count from `first`, so that two makers for one store do not meet."""
-        self._numbers = itertools.count(first)
-
-    def number(self) -> int:
-        """Return a new number; large, as the random ones are."""
-        return 2**62 + next(self._numbers)
-
-    def claim(self, key: str, **given: Any) -> Change:
-        """Make a new operation with its first attempt; `given` are fields of the operation."""
-        number, token = self.number(), self.number()
-        operation = Operation(
-            **{
-                "id": f"{number:020d}",
-                "namespace": NAMESPACE,
-                "action": ACTION,
-                "key": key,
-                "fingerprint": "f" * 64,
-                "input": '{"body":"…"}',
-                "contract": CONTRACT,
-                "created_at": NOW,
-            }
-            | given
-        )
-        status = Status(
-            operation=operation.id,
-            namespace=operation.namespace,
-            action=operation.action,
-            state=State.RUNNING,
-            waiting_on=WaitingOn.CLOCK,
-            due_at=NOW + 60 * SECOND,
-            stamp=self.number(),
-            token=token,
-            kind=Kind.EXECUTE,
-            attempts=1,
-            target_key="k" * 26,
-            first_claim_at=NOW,
-            last_deadline=NOW + 30 * SECOND,
-            owner="content",
-            started_at=NOW,
-            updated_at=NOW,
-        )
-        attempt = Attempt(
-            token=token,
-            operation=operation.id,
-            kind=Kind.EXECUTE,
-            epoch=1,
-            started_at=NOW,
-            deadline=NOW + 30 * SECOND,
-            worker="w1",
-        )
-        return Change(status=status, guard=None, operation=operation, attempt=attempt)
-
-    def entry(self, status: Status, kind: str = "finding", shows: str = "") -> Evidence:
-        """Make the next evidence entry of a status, which must count it."""
-        number = self.number()
-        return Evidence(
-            operation=status.operation,
-            seq=status.entries,
-            id=f"e{number}",
-            at=status.updated_at,
-            kind=kind,
-            shows=shows,
-            by="w1",
-        )
-
-    def next(self, before: Status, **given: Any) -> Change:
-        """Make a change of a status, guarded by its stamp, with one evidence entry."""
-        counted = {
-            "stamp": self.number(),
-            "entries": before.entries + 1,
-            "updated_at": before.updated_at + 1,
-        }
-        status = msgspec.structs.replace(before, **(counted | given))
-        shows = str(status.state)
-        return Change(status=status, guard=before.stamp, evidence=(self.entry(status, shows=shows),))
-
-    def done(self, before: Status, ref: str, **given: Any) -> Change:
-        """Make the change that closes an attempt as done."""
-        fields = CLOSED | {"state": State.DONE, "ref": ref, "confirmed_by": "answer"} | given
-        change = self.next(before, **fields)
-        ends = () if before.token is None else ((before.token, Outcome.DONE),)
-        mine = Reference(contract=CONTRACT, reference=ref, operation=before.operation, at=NOW)
-        return msgspec.structs.replace(change, ends=ends, references=(mine,))
-
-    def unknown(self, before: Status, outcome: Outcome = Outcome.EXPIRED) -> Change:
-        """Make the change that closes an attempt without knowing what it did."""
-        change = self.next(before, state=State.UNKNOWN, token=None, kind=None)
-        assert before.token is not None
-        return msgspec.structs.replace(change, ends=((before.token, outcome),))
-
-    def stopped(self, before: Status, reason: Reason) -> Change:
-        """Make the change that closes an operation as not done."""
-        return self.next(before, **CLOSED, state=State.NOT_DONE, reason=reason)
-
-    def review(self, status: Status, road: str = "unknown") -> Review:
-        """Make an open review of an operation."""
-        return Review(
-            id=f"r{self.number()}",
-            operation=status.operation,
-            namespace=status.namespace,
-            road=road,
-            owner="content",
-            opened_at=NOW,
-        )
-
-
-def write(store: Store, *changes: Change) -> list[bool]:
-    """Write changes together and return which were applied."""
-    return [written.applied for written in store.write(list(changes))]
-
-
-def state(store: Store, change: Change) -> Status:
-    """Return what the store holds of a change's operation."""
-    return store.snapshots([change.status.operation])[change.status.operation].status
-
-
-def story(store: Store, maker: Maker | None = None) -> None:
-    """Write one of everything, singly and in groups."""
-    make = maker or Maker()
-    one, two, three = (make.claim(f"story/{n}", title=ODD, run="run-1") for n in (1, 2, 3))
-    frozen = FrozenRequest(operation=one.status.operation, epoch=1, digest="d", request=b'{"a":1}')
-    assert write(store, msgspec.structs.replace(one, request=frozen), two, three) == [True] * 3
-    done, unknown = make.done(one.status, "17"), make.unknown(two.status)
-    control = Control(
-        namespace=NAMESPACE,
-        action=ACTION,
-        scope="",
-        operation=one.status.operation,
-        target_key="k",
-        ref="17",
-    )
-    done = msgspec.structs.replace(done, control=control)
-    unknown = msgspec.structs.replace(unknown, reviews=(make.review(two.status),))
-    assert write(store, done, unknown) == [True, True]
-    asked = Approval(
-        id="a1",
-        operation=three.status.operation,
-        namespace=NAMESPACE,
-        role="editor",
-        digest="d",
-        asked_at=NOW,
-    )
-    waiting = make.unknown(three.status, Outcome.UNKNOWN)
-    assert write(store, msgspec.structs.replace(waiting, approvals=(asked,))) == [True]
-    successor = make.claim("story/4", supersedes=three.status.operation, why=ODD)
-    closed = make.stopped(waiting.status, Reason.SUPERSEDED)
-    assert write(store, msgspec.structs.replace(successor, also=(closed,))) == [True]
-    run = Run(id="run-1", namespace=NAMESPACE, name="autumn", opened_at=NOW)
-    wanted = Expected(run="run-1", namespace=NAMESPACE, action=ACTION, key="story/9")
-    store.open_run(run, [wanted])
-    store.incarnations(Incarnation(number=1, began_at=NOW, note=ODD))
-    store.meta("note", ODD)
-
-
-def dump(store: Store) -> list[tuple[str, dict[str, Any]]]:
-    """Return all rows of a store, except its secret."""
-    return [
-        (table, row)
-        for table, row in store.rows()
-        if (table, row.get("name")) != ("meta", "secret")
-    ]
+from ascertain.testing.story import ACTION, NAMESPACE, NOW, ODD, Maker, dump, state, story, write
 
 
 class StoreSuite:
@@ -220,6 +38,7 @@ class StoreSuite:
     # --- new operations --------------------------------------------------------------------
 
     def test_a_new_operation_is_read_back_whole(self, store: Store) -> None:
+        """Every field, odd characters included."""
         change = Maker().claim("lamp/de", title=ODD, input='{"a":"\\u0000"}')
         assert write(store, change) == [True]
         assert change.operation is not None
@@ -229,6 +48,7 @@ class StoreSuite:
         assert store.attempts(found.operation.id) == [change.attempt]
 
     def test_a_key_is_won_once_and_the_loser_sees_the_winner(self, store: Store) -> None:
+        """Law 2: decided by the store in one step."""
         make = Maker()
         first, second = make.claim("lamp/de"), make.claim("lamp/de")
         assert write(store, first) == [True]
@@ -241,6 +61,7 @@ class StoreSuite:
         assert write(store, elsewhere, make.claim("lamp/de", action="cms.other")) == [True, True]
 
     def test_a_key_twice_in_one_group_is_won_by_the_first(self, store: Store) -> None:
+        """A group is written in its order."""
         make = Maker()
         group = [make.claim("a"), make.claim("b"), make.claim("a"), make.claim("c")]
         answers = store.write(group)
@@ -249,6 +70,7 @@ class StoreSuite:
         assert answers[2].current.operation == group[0].operation
 
     def test_writing_the_same_change_again_changes_nothing(self, store: Store) -> None:
+        """A lost COMMIT is written again; stamps tell."""
         make = Maker()
         claim, other = make.claim("a"), make.claim("b")
         done = make.done(claim.status, "17")
@@ -260,6 +82,7 @@ class StoreSuite:
         assert write(store, claim) == [False]
 
     def test_a_successor_is_won_once(self, store: Store) -> None:
+        """Law 10: one successor per operation."""
         make = Maker()
         old = make.claim("v1")
         write(store, old)
@@ -275,6 +98,7 @@ class StoreSuite:
     # --- guarded changes -------------------------------------------------------------------
 
     def test_a_guard_that_does_not_hold_writes_nothing(self, store: Store) -> None:
+        """Not its references, not its evidence."""
         make = Maker()
         claim = make.claim("a")
         write(store, claim)
@@ -288,11 +112,13 @@ class StoreSuite:
         assert len(store.evidence(claim.status.operation)) == 1
 
     def test_a_change_of_no_operation_is_answered_with_nothing(self, store: Store) -> None:
+        """And raises nothing."""
         make = Maker()
         [answer] = store.write([make.done(make.claim("a").status, "17")])
         assert (answer.applied, answer.current, answer.taken_by) == (False, None, None)
 
     def test_settling_moves_an_operation_out_of_the_working_set(self, store: Store) -> None:
+        """So that counts never scan history."""
         make = Maker()
         claims = [make.claim(key) for key in "abc"]
         write(store, *claims)
@@ -304,6 +130,7 @@ class StoreSuite:
         assert state(store, claims[0]).state is State.DONE
 
     def test_a_late_truth_about_a_settled_operation_is_kept(self, store: Store) -> None:
+        """Law 8: also if it opens the operation again."""
         make = Maker()
         claim, other = make.claim("a"), make.claim("b")
         write(store, claim, other)
@@ -317,6 +144,7 @@ class StoreSuite:
         assert store.check() == []
 
     def test_a_group_may_change_one_operation_twice(self, store: Store) -> None:
+        """Each change sees what came before it."""
         make = Maker()
         claim = make.claim("a")
         done = make.done(claim.status, "17")
@@ -324,6 +152,7 @@ class StoreSuite:
         assert state(store, claim) == done.status
 
     def test_also_is_all_or_nothing(self, store: Store) -> None:
+        """Law 10: a start closes the version before, or does not happen."""
         make = Maker()
         old = make.claim("v1")
         write(store, old)
@@ -343,6 +172,7 @@ class StoreSuite:
     # --- effect references -----------------------------------------------------------------
 
     def test_a_reference_belongs_to_one_operation_per_contract(self, store: Store) -> None:
+        """A collision fails no neighbour."""
         make = Maker()
         first, second, third = (make.claim(key) for key in "abc")
         write(store, first, second, third, make.claim("d"))
@@ -359,6 +189,7 @@ class StoreSuite:
         assert [s.operation.key for s in store.find(Filter(ref="17"))] == ["a", "b"]
 
     def test_a_reference_reported_again_by_its_operation_is_fine(self, store: Store) -> None:
+        """Accepted first, done later."""
         make = Maker()
         claims = [make.claim(key) for key in "ab"]
         write(store, *claims)
@@ -369,6 +200,7 @@ class StoreSuite:
         assert len(store.references(claims[0].status.operation)) == 1
 
     def test_two_of_one_group_that_name_one_reference(self, store: Store) -> None:
+        """The first has it."""
         make = Maker()
         claims = [make.claim(key) for key in "ab"]
         write(store, *claims)
@@ -379,6 +211,7 @@ class StoreSuite:
     # --- attempts, evidence and what belongs to an operation -------------------------------
 
     def test_an_outcome_is_never_overwritten_except_by_a_late_truth(self, store: Store) -> None:
+        """Silence may become one; once."""
         make = Maker()
         claim = make.claim("a")
         write(store, claim, make.claim("b"))
@@ -394,6 +227,7 @@ class StoreSuite:
         assert told == [Outcome.EXPIRED, Outcome.EXPIRED, Outcome.NOT_DONE, Outcome.NOT_DONE]
 
     def test_a_deadline_moves_forwards_while_the_attempt_runs(self, store: Store) -> None:
+        """Never backwards."""
         make = Maker()
         claim = make.claim("a")
         write(store, claim)
@@ -407,6 +241,7 @@ class StoreSuite:
         assert store.attempts(claim.status.operation)[0].deadline == later
 
     def test_reviews_and_approvals_are_written_whole(self, store: Store) -> None:
+        """Opened, then changed."""
         make = Maker()
         claim = make.claim("a")
         review = make.review(claim.status)
@@ -434,6 +269,7 @@ class StoreSuite:
         assert store.approvals(claim.status.operation) == [approved]
 
     def test_the_first_success_stays_the_positive_control(self, store: Store) -> None:
+        """Law 5."""
         make = Maker()
         claims = [make.claim(key) for key in "ab"]
         controls = [
@@ -452,6 +288,7 @@ class StoreSuite:
         assert store.control(NAMESPACE, ACTION, "") is None
 
     def test_requests_are_kept_by_epoch(self, store: Store) -> None:
+        """Law 11: byte for byte."""
         make = Maker()
         claim = make.claim("a")
         frozen = [
@@ -468,6 +305,7 @@ class StoreSuite:
     # --- due work --------------------------------------------------------------------------
 
     def test_due_work_is_taken_once_and_oldest_first(self, store: Store) -> None:
+        """And given as it was before it was taken."""
         make = Maker()
         claims = [make.claim(key) for key in "abcd"]
         due = [NOW + 3, NOW + 1, NOW + 2, NOW + 9]
@@ -476,7 +314,10 @@ class StoreSuite:
             write(store, msgspec.structs.replace(claim, status=status))
         write(store, make.claim("x", namespace="other"), make.claim("y", action="other"))
         first = store.take(NOW + 5, NOW + 50, NAMESPACE, [ACTION], 2)
-        assert [(s.operation.key, s.status.due_at) for s in first] == [("b", NOW + 1), ("c", NOW + 2)]
+        assert [(s.operation.key, s.status.due_at) for s in first] == [
+            ("b", NOW + 1),
+            ("c", NOW + 2),
+        ]
         rest = store.take(NOW + 5, NOW + 50, NAMESPACE, [ACTION, ACTION], 9)
         assert [s.operation.key for s in rest] == ["a"]
         assert store.take(NOW + 5, NOW + 50, NAMESPACE, [ACTION], 9) == []
@@ -489,6 +330,7 @@ class StoreSuite:
     # --- reading ---------------------------------------------------------------------------
 
     def test_keys_and_ids_are_answered_in_order(self, store: Store) -> None:
+        """Also what is asked twice, or is not there."""
         make = Maker()
         claims = [make.claim(key) for key in ("a", ODD)]
         write(store, *claims)
@@ -502,6 +344,7 @@ class StoreSuite:
         assert store.snapshots([]) == {}
 
     def test_find_restricts_by_every_field(self, store: Store) -> None:
+        """Text is plain: no pattern, ASCII letters in either case."""
         make = Maker()
         story(store, make)
         odd = make.claim("50%_off", title="Größe", event="e1", namespace="other")
@@ -527,6 +370,7 @@ class StoreSuite:
             assert [found.operation.key for found in store.find(what)] == keys, what
 
     def test_find_goes_on_after_an_id(self, store: Store) -> None:
+        """In the order of ids, however they were written."""
         make = Maker()
         claims = [make.claim(f"k{n}") for n in range(7)]
         write(store, *reversed(claims))
@@ -541,6 +385,7 @@ class StoreSuite:
     # --- runs, lives, settings -------------------------------------------------------------
 
     def test_a_run_is_opened_changed_and_expects_keys(self, store: Store) -> None:
+        """A run never changes its namespace."""
         run = Run(id="r1", namespace=NAMESPACE, name="autumn", opened_at=NOW)
         wanted = [Expected(run="r1", namespace=NAMESPACE, action=ACTION, key=k) for k in "ab"]
         assert store.open_run(run, wanted[:1]) == run
@@ -557,6 +402,7 @@ class StoreSuite:
         assert store.runs(NAMESPACE, "autumn") == [closed]
 
     def test_lives_and_settings(self, store: Store) -> None:
+        """The secret is made with the store."""
         assert store.incarnations() == []
         first = Incarnation(number=1, began_at=NOW, gap_from=NOW - 5, note=ODD)
         second = Incarnation(number=2, began_at=NOW + 1)
@@ -571,6 +417,7 @@ class StoreSuite:
     # --- groups, futures, errors -----------------------------------------------------------
 
     def test_a_future_resolves_once_it_is_durable(self, store: Store) -> None:
+        """By the committer's thread."""
         make = Maker()
         claims = [make.claim(f"k{n}") for n in range(50)]
         futures = [store.put(claim) for claim in claims]
@@ -578,12 +425,14 @@ class StoreSuite:
         assert store.counts(NAMESPACE)["running"] == 50
 
     def test_many_changes_are_written_in_several_groups(self, store: Store) -> None:
+        """More than one transaction may hold."""
         make = Maker()
         claims = [make.claim(f"k{n}") for n in range(1203)]
         assert write(store, *claims) == [True] * 1203
         assert write(store) == []
 
     def test_a_bad_change_fails_alone(self, store: Store) -> None:
+        """The error holds the answers of the others."""
         make = Maker()
         good, other = make.claim("a"), make.claim("b")
         assert good.operation is not None
@@ -600,6 +449,7 @@ class StoreSuite:
     # --- retention, export, integrity ------------------------------------------------------
 
     def test_a_tombstone_keeps_what_prevents_duplicates(self, store: Store) -> None:
+        """Law 19; nothing unresolved is touched."""
         make = Maker()
         claims = [make.claim(key) for key in "abcd"]
         write(store, *claims)
@@ -624,6 +474,7 @@ class StoreSuite:
         assert store.check() == []
 
     def test_everything_is_exported_in_a_fixed_order(self, store: Store) -> None:
+        """As plain values that JSON can hold."""
         story(store)
         rows = dump(store)
         assert rows == dump(store)
@@ -637,7 +488,7 @@ class StoreSuite:
         assert store.check() == []
 
 
-def _refused(call: Any) -> bool:
+def _refused(call: Callable[[], object]) -> bool:
     try:
         call()
     except StoreError:

@@ -12,15 +12,14 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import ascertain
 from ascertain import Ledger, Receipt
-
-from .. import auditor, plain
-from ..actions import Knobs, declare
-from ..faults import HttpFaultProxy, TcpFaultProxy
-from ..systems import Nats, Radicale, Roundup, Smtp, System
+from ascertain.acceptance import auditor, plain
+from ascertain.acceptance.actions import Knobs, declare
+from ascertain.acceptance.faults import HttpFaultProxy, TcpFaultProxy
+from ascertain.acceptance.systems import Nats, Radicale, Roundup, Smtp, System
 
 PLAIN = Path(plain.__file__)
 WITHIN = 25.0  # seconds until a scenario gives up waiting for something
@@ -44,8 +43,12 @@ class Systems:
     @classmethod
     def in_folder(cls, folder: Path) -> Systems:
         """Return them, not started yet, each with a folder of its own."""
-        kinds = {"radicale": Radicale, "nats": Nats, "roundup": Roundup, "smtp": Smtp}
-        return cls(**{name: kind(folder / name) for name, kind in kinds.items()})
+        return cls(
+            Radicale(folder / "radicale"),
+            Nats(folder / "nats"),
+            Roundup(folder / "roundup"),
+            Smtp(folder / "smtp"),
+        )
 
     @property
     def all(self) -> list[System]:
@@ -111,21 +114,23 @@ class Result:
 class Worker:
     """A process that submits; it may be frozen, thawed and killed. Ends with its scenario."""
 
-    def __init__(self, command: list[str]) -> None:
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+    def __init__(self, command: list[str], log: Path) -> None:
+        self.log = log
+        with log.open("a") as errors:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+            )
 
     def ready(self) -> None:
         """Wait until it has opened its ledger."""
-        assert self.process.stdout is not None  # noqa: S101 - a pipe was asked for
+        assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if line != "ready\n":
-            raise RuntimeError(f"a worker did not start: {line!r}, see its message above")
+            raise RuntimeError(f"a worker did not start: {self.log.read_text()[-500:]}")
 
     def go(self) -> None:
         """Let it submit."""
-        assert self.process.stdin is not None  # noqa: S101 - a pipe was asked for
+        assert self.process.stdin is not None
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
 
@@ -181,11 +186,12 @@ class Stage:
     store: str
     namespace: str
     slug: str
+    log: Path  # what its processes say on standard error
     stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     knobs: Knobs = field(default_factory=Knobs)
     proxies: dict[str, Any] = field(default_factory=dict)
 
-    def __enter__(self) -> Stage:
+    def __enter__(self) -> Self:
         """Return itself."""
         self._aside = self.stack.enter_context(ThreadPoolExecutor(4))
         return self
@@ -263,7 +269,7 @@ class Stage:
             "threads": threads,
         }
         command = [sys.executable, "-P", "-m", "ascertain.acceptance.worker", json.dumps(told)]
-        made = Worker(command)
+        made = Worker(command, self.log)
         self.stack.callback(made.close)
         return made
 
@@ -309,7 +315,7 @@ class Stage:
                 "marker": mark,
                 "within": 30.0,
             }
-            sender = Worker([sys.executable, "-P", "-B", str(PLAIN), json.dumps(told)])
+            sender = Worker([sys.executable, "-P", "-B", str(PLAIN), json.dumps(told)], self.log)
             self.stack.callback(sender.close)
             if moment == "stop_before":
                 sender.until_stopped()

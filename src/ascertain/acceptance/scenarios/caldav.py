@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import time
 
 from ascertain import InputMismatch, State
+from ascertain.acceptance.actions import stored_task
+from ascertain.acceptance.auditor import Checks
 
-from ..actions import stored_task
-from ..auditor import Checks
 from .base import TEXT, WITHIN, Ending, Scenario, Stage, recover, says, settled, the
 
 
@@ -100,7 +101,7 @@ def approval_then_crash(stage: Stage) -> Ending:
     given = {"case": stage.mark(), "text": TEXT}
     waiting = actions["task"].submit(**given, wait=0.0)
     [asked] = ledger.asked(waiting)
-    assert asked.request is not None  # noqa: S101 - the action has a prepare
+    assert asked.request is not None
     checks = Checks()
     checks.that(stage.proxies["task"].log == (), "something was sent before the approval")
     checks.that(_refused(actions, stage), "a changed text was let through before the approval")
@@ -113,7 +114,7 @@ def approval_then_crash(stage: Stage) -> Ending:
     receipt = recover(ledger, waiting, settled)
     stored = stored_task(stage.systems.radicale.collection_folder, str(receipt.ref))
     [again] = ledger.asked(waiting)
-    assert again.request is not None  # noqa: S101 - the action has a prepare
+    assert again.request is not None
     checks.that(again.request == asked.request, "the frozen request changed")
     checks.that(TEXT.encode() in stored, "the approved text is not what is stored")
     checks.that(_body(asked.request["body"]) == stored, "the stored bytes are not the approved")
@@ -138,8 +139,6 @@ def _refused(actions: dict[str, object], stage: Stage) -> bool:
 
 def _body(encoded: str | bytes) -> bytes:
     """Return the bytes of a request as `asked` shows them: JSON carries them as base64."""
-    import base64
-
     return base64.b64decode(encoded)
 
 
@@ -148,7 +147,7 @@ def request_lost(stage: Stage) -> Ending:
     stage.set("task", timeout=2.0, late=1.0)
     blind = stage.aside(stage.blind_twice("task", "drop_request", "PUT"))
     stage.proxies["task"].drop_request("PUT")
-    ledger, actions = stage.open()
+    _, actions = stage.open()
     began = time.monotonic()
     receipt = actions["task"](case=stage.mark(), text=TEXT, wait=WITHIN)
     checks = Checks()
@@ -181,7 +180,7 @@ ALL = [
             "en": "task saved, receipt lost, mail still to send",
             "zh": "任务已存、回执丢失，邮件待发",
         },
-        "Radicale + SMTP",
+        "Radicale (CalDAV) + SMTP",
         task_then_mail,
         4,
     ),

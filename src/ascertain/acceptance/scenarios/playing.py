@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from ascertain import Receipt, State, WaitingOn
+from ascertain.acceptance.auditor import Asked, Verdict, judge, once_and_known
 
-from ..auditor import Asked, Verdict, judge, once_and_known
 from .base import Ending, Result, Scenario, Stage, Systems, Words
 
 AT_ONCE = 8  # scenarios mostly wait
@@ -52,7 +52,8 @@ def play_all(
     ``run`` names this run: with ``store``, a PostgreSQL URL, each scenario's namespace there.
     """
     wanted = list(scenarios)
-    (folder / "ledgers").mkdir(parents=True, exist_ok=True)
+    for name in ("ledgers", "workers"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
     done: dict[str, Result] = {}
     with ThreadPoolExecutor(AT_ONCE) as pool:
         playing = [
@@ -64,6 +65,7 @@ def play_all(
                     store_of(store, folder, s.slug),
                     f"{run}-{s.slug}" if store else "default",
                     s.slug,
+                    folder / "workers" / f"{s.slug}.log",
                 ),
             )
             for s in sorted(wanted, key=lambda s: -s.seconds)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from concurrent.futures import wait
 
 from ascertain import Receipt
+from ascertain.acceptance.auditor import Checks
 
-from ..auditor import Checks
 from .base import TEXT, WITHIN, Ending, Scenario, Stage, recover, says, settled, the
 
 
@@ -174,10 +174,6 @@ def frozen_beyond_lateness(stage: Stage) -> Ending:
     reviews = [r for r in ledger.reviews(operation) if r.road == "duplicate"]
     checks.that(len(refs) == 2 and refs == stored, f"kept are {refs}, the target holds {stored}")
     checks.that(reviews and reviews[0].owner, "no duplicate review was opened")
-    import sys as _s
-    if checks.failed:
-        print(stage.proxies["ticket"].log, file=_s.stderr)
-        for e in ledger.history(operation): print("H", e.at, e.kind, e.shows, e.attempt, e.data, file=_s.stderr)
     words = {
         "en": f"It happened twice, since the caller froze for longer than assumed: {refs[0]} and"
         f" {refs[-1]} are kept, a person cleans up.",

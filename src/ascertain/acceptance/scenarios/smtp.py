@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ascertain import State, WaitingOn
+from ascertain.acceptance.auditor import Checks
 
-from ..auditor import Checks
 from .base import Ending, Scenario, Stage, recover
 
 

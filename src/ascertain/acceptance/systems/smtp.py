@@ -99,7 +99,7 @@ def _text(file: Path) -> str:
         message = message_from_bytes(file.read_bytes(), policy=policy.default)
     except FileNotFoundError:  # read meanwhile: moved from new to cur, or deleted
         return ""
-    assert isinstance(message, EmailMessage)  # noqa: S101 - what policy.default makes
+    assert isinstance(message, EmailMessage)
     headers = "\n".join(str(value) for value in message.values())
     body = message.get_body(("plain", "html"))
     return f"{headers}\n{body.get_content() if body else ''}"
