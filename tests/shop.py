@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ascertain import AsyncLedger, Contract, Ledger, NotDone, NotDoneKind, Receipt, open_store
 from ascertain.core.contract import KeyRule, LateRule, LookupRule, RepeatRule
@@ -39,8 +39,11 @@ def declared(kind: str, lease: float = LEASE, **more: Any) -> dict[str, Any]:
     same = {"deterministic": True} if kind in TARGETS else {}
     return {
         "contract": contract(kind, **times),
-        **{"owner": "anna", "key": "{order}", "scope": "acme"},
-        **{"timeout": lease, "sends_within": lease},
+        "owner": "anna",
+        "key": "{order}",
+        "scope": "acme",
+        "timeout": lease,
+        "sends_within": lease,
         **same,
         **more,
     }
@@ -99,7 +102,7 @@ class Shop:
         """An asynchronous ledger on the same store and clock."""
         return AsyncLedger(self.another())
 
-    def __enter__(self) -> Shop:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -38,7 +38,7 @@ def act(call):
 
 
 def look(call):
-    if call.target_key in effects():
+    if call.target_key in [*effects(), "control"]:
         return ascertain.Done(ref=f"found-{call.target_key[:4]}")
     return ascertain.Absent()
 

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,12 +31,13 @@ class Console:
             "ASCERTAIN_STORE": str(self.store),
             "CLIAPP_TARGET": str(folder / "target.txt"),
             "LC_ALL": "C.UTF-8",
-            "TZ": "Europe/Berlin",
+            "TZ": "IRST-3:30",
         }
         for name, value in self.env.items():
             monkeypatch.setenv(name, value)
         for name in ("ASCERTAIN_APP", "CLIAPP_FATE", "CLIAPP_NAMESPACE"):
             monkeypatch.delenv(name, raising=False)
+        time.tzset()
         monkeypatch.chdir(folder)
         monkeypatch.syspath_prepend(str(HERE))
         self._monkeypatch = monkeypatch
@@ -104,3 +106,5 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     console = Console(tmp_path, monkeypatch)
     yield console
     console.close()
+    monkeypatch.undo()
+    time.tzset()

@@ -21,5 +21,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     total, person = Counter(kind for kind, _ in ended), Counter(k for k, p in ended if p)
     for kind in sorted(total):
         share = 100 * person[kind] / total[kind]
-        line = f"{kind:12} {total[kind]:3} operations, {person[kind]} needed a person ({share:.0f} %)"
+        line = f"{kind:12} {total[kind]:3} ended, {person[kind]} needed a person ({share:.0f} %)"
         terminalreporter.write_line(line)

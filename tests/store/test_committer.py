@@ -35,7 +35,7 @@ class Recorder:
         self.go.set()
         self.entered = threading.Event()
 
-    def __call__(self, changes):
+    def __call__(self, changes, waiting):
         self.entered.set()
         self.go.wait(10)
         self.calls.append((threading.get_ident(), len(changes)))
@@ -103,7 +103,7 @@ class TestWhoCommits:
 
 class TestFailures:
     def test_an_interrupted_caller_leaves_the_turn(self):
-        def interrupted(changes):
+        def interrupted(changes, waiting):
             raise KeyboardInterrupt
 
         committer = Committer(interrupted, "x")
@@ -114,7 +114,7 @@ class TestFailures:
         committer.close()
 
     def test_a_bug_fails_the_group_and_not_the_thread(self, recorder):
-        def broken(changes):
+        def broken(changes, waiting):
             raise ZeroDivisionError
 
         committer = Committer(broken, "x")
@@ -274,7 +274,7 @@ class TestFork:
         assert store.check() == []
 
     def test_a_fork_while_others_write_loses_nothing(self, store):
-        makers = [Maker(1_000 * n) for n in range(1, 5)]
+        makers = [Maker(1_000_000 * n) for n in range(1, 5)]
         written: list[bool] = []
         stop = threading.Event()
 

@@ -48,7 +48,8 @@ class _Work:
         self.ledger, self.settings = ledger, settings
         self.stopping = False
         self.worked = self.recovered = self.handed = self.missing = 0
-        self._told: set[str] = set()  # alarms are told once
+        self._told: set[str] = set()  # what was wrong in the sweep before
+        self._wrong: set[str] = set()  # and in this one
 
     def run(self, every: float, *, once: bool) -> int:
         """Sweep until stopped, or with `once` until nothing more is due."""
@@ -118,7 +119,8 @@ class _Work:
         for recovered in report.recovered:
             self._recovered(recovered)
         for ident in report.reviews:
-            self._handed(self.ledger.get(ident))
+            with suppress(StoreError):  # it is in the list of reviews all the same
+                self._handed(self.ledger.get(ident))
         for text in report.errors:
             if text != str(_Stopped()):
                 self._alarm("error", text, message=text)
@@ -126,6 +128,7 @@ class _Work:
         for a in report.alarms:
             text = self.settings.say(f"alarm.{a.kind}", action=a.action, key=a.key, owner=a.owner)
             self._alarm("alarm", text, **msgspec.to_builtins(a))
+        self._told, self._wrong = self._wrong, set()
         self._progress()
 
     def _recovered(self, r: Recovered) -> None:
@@ -159,8 +162,9 @@ class _Work:
         )  # fmt: skip
 
     def _alarm(self, event: str, text: str, **data: Any) -> None:
+        """Tell what is wrong once, until a sweep no longer finds it."""
+        self._wrong.add(text)
         if text not in self._told:
-            self._told.add(text)
             self._line(event, text, **data)
 
     def _line(self, event: str, text: str, **data: Any) -> None:

@@ -56,7 +56,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class OkRule(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which answer is success; `accepted` where it only means taken over."""
+    """Which answer is success, as a matcher; `accepted` where it only means taken over."""
 
     when: str = "200|201|204"
     accepted: bool = False
@@ -77,6 +77,9 @@ class RepeatRule(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     `keeps`: how long it remembers. `failed`: whether a failure is stored and `replayed`, or
     `rerun`. `atomic`: two at once make one, by the vendor's word or a storage constraint.
+    Matchers: `exists`, `mismatch` (known with another content), `busy` (still at work), and
+    `stored`: by this mark a refusal is the stored outcome of the key, so it speaks for every
+    attempt under it (laws 7, 12).
     """
 
     answer: Literal["replay", "current", "exists", "noop", "overwrite", "absorbed", "again"] = (
@@ -87,6 +90,7 @@ class RepeatRule(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
     exists: str = ""
     mismatch: str = ""
     busy: str = ""
+    stored: str = ""
     atomic: bool | None = None
 
 
@@ -106,7 +110,11 @@ class LateRule(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class RefusedRule(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Answers that the vendor gives before processing, so they prove "not done" (law 13)."""
+    """Answers that the vendor gives before processing, so they prove "not done" (law 13).
+
+    Matchers; the first that matches, in this order: unauthorized, throttled, transient,
+    invalid, rejected.
+    """
 
     invalid: str = ""
     unauthorized: str = ""
@@ -124,10 +132,17 @@ class AssumeRule(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Contract(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The contract of one kind of operation, as loaded from TOML."""
+    """The contract of one kind of operation, as loaded from TOML.
+
+    `protocol` says in whose words its answers are written (`ok`, `refused`, `repeat.exists`
+    …). Those of HTTP are matchers, checked at load and judged by `call.http`. Those of another
+    protocol are for the reader: the action's own code judges the answer, and `call.http`
+    refuses to send under such a contract.
+    """
 
     id: str
     title: str = ""
+    protocol: Literal["http", "smtp", "nats", "sql"] = "http"
     ok: OkRule = OkRule()
     key: KeyRule = KeyRule()
     repeat: RepeatRule = RepeatRule()
@@ -135,7 +150,7 @@ class Contract(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
     late: LateRule = LateRule()
     refused: RefusedRule = RefusedRule()
     assume: AssumeRule = AssumeRule()
-    wait: str = ""  # where the answer says how long: "header:Retry-After"
+    wait: str = ""  # where the answer says how many seconds: "header:Retry-After", "body:wait"
     undo: str = "none"  # the call that undoes it, or none
     harm: Literal["outside", "cost_only", "none"] = "outside"
     status: Literal["verified", "documented", "draft"] = "draft"
@@ -191,6 +206,35 @@ def problems(c: Contract) -> list[str]:
         found.append(f"key.max {c.key.max} is shorter than a target key (26): name a key.form")
     if c.lookup is not None and not c.lookup.by:
         found.append("lookup.by must name the field that carries the key")
+    if c.repeat.stored and c.repeat.failed != "replayed":
+        found.append("repeat.stored marks stored failures, so repeat.failed must be 'replayed'")
+    if c.protocol == "http":
+        found += _unreadable(c)
+    return found
+
+
+def matchers(c: Contract) -> dict[str, str]:
+    """Return the texts that are matchers where the contract is about HTTP, by their field."""
+    kinds = ("unauthorized", "throttled", "transient", "invalid", "rejected")
+    marks = ("exists", "mismatch", "busy", "stored")
+    return {
+        "ok.when": c.ok.when,
+        **{f"refused.{kind}": getattr(c.refused, kind) for kind in kinds},
+        **{f"repeat.{mark}": getattr(c.repeat, mark) for mark in marks},
+    }
+
+
+def _unreadable(c: Contract) -> list[str]:
+    found = []
+    for field, text in matchers(c).items():
+        try:
+            matcher.parse(text)
+        except ContractInvalid as error:
+            found.append(f"{field}: {error} (if it is not about HTTP, name its protocol)")
+    if not c.ok.when.strip():
+        found.append("ok.when must say which answer is success, like 201")
+    if c.wait and not re.fullmatch(r"(header|body):\S+", c.wait):
+        found.append(f"wait is {c.wait!r}: write it like 'header:Retry-After' or 'body:wait'")
     return found
 
 

@@ -1,21 +1,26 @@
 """Matchers: which answers of a target mean what, as one line of text.
 
 Grammar: `<status>[|<status>…] [header:Name=value] [body:json.path=value]`; a status may end in
-`xx` (`5xx`); a header or body condition without `=value` asks only that it is there. A body
-path goes through lists to any of their elements. Parsed once at load, matched purely.
+`xx` (`5xx`); a header or body condition without `=value` asks only that it is there and not
+null; an empty value is an empty text or null. A value is percent-encoded where it holds a blank
+(`%20`). A body path goes through lists to any of their elements. All conditions must hold. An
+empty matcher matches nothing. Checked at load, matched purely.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 
 from .errors import ContractInvalid
 
-_STATUS = re.compile(r"[1-5](?:\d\d|xx)")
+_STATUS = re.compile(r"[1-5](?:[0-9][0-9]|xx)")
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 class Condition(msgspec.Struct, frozen=True):
@@ -33,18 +38,20 @@ class Matcher(msgspec.Struct, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
+@lru_cache(maxsize=4096)
 def parse(text: str) -> Matcher:
     """Return a matcher; raises ContractInvalid naming the part that is wrong."""
     statuses: tuple[str, ...] = ()
-    conditions = []
+    conditions: list[Condition] = []
     for part in text.split():
         where, colon, rest = part.partition(":")
         if colon and where in ("header", "body"):
-            name, equals, value = rest.partition("=")
-            if not name:
-                raise ContractInvalid(f"matcher {text!r}: {part!r} names no place")
-            conditions.append(Condition(where, name, value if equals else None))
-        elif not statuses and all(_STATUS.fullmatch(s) for s in part.split("|")):
+            conditions.append(_condition(text, part, where, rest))
+        elif all(_STATUS.fullmatch(s) for s in part.split("|")):
+            if statuses or conditions:
+                raise ContractInvalid(
+                    f"matcher {text!r}: write all statuses first, in one list: 409|412"
+                )
             statuses = tuple(part.split("|"))
         else:
             raise ContractInvalid(
@@ -52,6 +59,14 @@ def parse(text: str) -> Matcher:
                 " header:Name=value nor body:path=value"
             )
     return Matcher(statuses, tuple(conditions))
+
+
+def _condition(text: str, part: str, where: str, rest: str) -> Condition:
+    name, equals, value = rest.partition("=")
+    wrong = not _HEADER.fullmatch(name) if where == "header" else not all(name.split("."))
+    if wrong:
+        raise ContractInvalid(f"matcher {text!r}: {part!r} names no place")
+    return Condition(where, name, unquote(value) if equals else None)
 
 
 def matches(m: Matcher, status: int, headers: Mapping[str, str], body: Any) -> bool:
@@ -70,26 +85,32 @@ def _holds(condition: Condition, headers: Mapping[str, str], body: Any) -> bool:
         found = headers.get(condition.name.lower())
         values = [] if found is None else [found]
     else:
-        values = [_text(v) for v in places(body, condition.name)]
+        there = places(body, condition.name)
+        if condition.value is None:
+            return any(v is not None for v in there)
+        # A list of plain values at the end of a path is gone through too.
+        values = [text_of(v) for p in there for v in (p if isinstance(p, list) else [p])]
     return bool(values) if condition.value is None else condition.value in values
 
 
 def places(body: Any, path: str) -> list[Any]:
-    """Return everything that stands at a dotted path of a JSON value; lists are gone through."""
+    """Return everything that stands at a dotted path of a JSON value; lists are gone through,
+    and a number picks one of their elements. An empty path is the value itself."""
     current = [body]
-    for name in path.split("."):
+    for name in path.split(".") if path else ():
         following: list[Any] = []
         for value in current:
-            items = value if isinstance(value, list) else [value]
-            if isinstance(value, list) and name.isdigit():
+            if isinstance(value, list) and name.isascii() and name.isdigit():
                 following += value[int(name) : int(name) + 1]
             else:
+                items = value if isinstance(value, list) else [value]
                 following += [i[name] for i in items if isinstance(i, dict) and name in i]
         current = following
     return current
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """Return a JSON value as it is compared with a text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)

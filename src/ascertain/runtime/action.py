@@ -11,7 +11,13 @@ import msgspec
 
 from ascertain.core import keys
 from ascertain.core.contract import NO_CONTRACT, Bounds, Contract, Terms, duration, terms
-from ascertain.core.errors import ActionInvalid, ContractInvalid, InputRefused, KeyWarning
+from ascertain.core.errors import (
+    ActionInvalid,
+    ContractInvalid,
+    InputRefused,
+    KeyRefused,
+    KeyWarning,
+)
 
 OPTIONS = frozenset({"wait", "connection"})  # names that an action's parameters may not have
 _KEY_WARNINGS = {
@@ -251,13 +257,12 @@ class Definition:
     def key(self, values: Mapping[str, Any], now: int) -> str:
         """Return the checked key of an input; warns of one that changes on every retry."""
         full = self.whole(values)
-        fields: tuple[str, ...] = ()
-        if self.template is not None:
-            key, fields = self.template.render(full), self.template.fields
-        else:
-            assert callable(self.declared.key)
-            key = self.declared.key(**full)
-        found = keys.check_key(key, fields=fields, personal=self.declared.personal_key, now=now)
+        try:
+            key, fields = self._render(full)
+            personal = self.declared.personal_key
+            found = keys.check_key(key, fields=fields, personal=personal, now=now)
+        except KeyRefused as error:
+            raise KeyRefused(f"action {self.name}: {error}") from error
         for code in found:
             if code not in self._warned:
                 self._warned.add(code)
@@ -269,6 +274,15 @@ class Definition:
                     stacklevel=4,
                 )
         return key
+
+    def _render(self, full: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
+        if self.template is not None:
+            return self.template.render(full), self.template.fields
+        assert callable(self.declared.key)
+        key = self.declared.key(**full)
+        if not isinstance(key, str):
+            raise KeyRefused(f"its key function returned {type(key).__name__}: return text")
+        return key, ()
 
     def _stored(self, values: dict[str, Any], canonical: bytes) -> str | None:
         keep = self.declared.store_input

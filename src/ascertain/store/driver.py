@@ -13,6 +13,8 @@ from typing import Any
 
 import apsw
 
+from ascertain.core.errors import StoreBusy, StoreCorrupt, StoreError, StoreUnavailable
+
 Row = tuple[Any, ...]
 FLOOR = (3, 37)  # STRICT tables
 VERSION = apsw.sqlite_lib_version()
@@ -64,6 +66,37 @@ def _trouble(error: BaseException) -> Trouble:
     return Trouble(kind, f"{type(error).__name__}: {error}")
 
 
+def explain(trouble: Trouble, path: str, timeout: float) -> StoreError:
+    """Return an error that names the file and the next step."""
+    if trouble.kind is Kind.ITEM:
+        return StoreError(f"The store {path} refused a row, and wrote nothing of it: {trouble}.")
+    if trouble.kind is Kind.BUSY:
+        return StoreBusy(
+            f"The store {path} was locked by another process for {timeout:g} s, nothing "
+            "was written; end what holds it, then try again."
+        )
+    if trouble.kind is Kind.FULL:
+        return StoreUnavailable(
+            f"The disk of the store {path} is full, nothing was written; free space, then try "
+            "again."
+        )
+    if trouble.kind is Kind.DENIED:
+        return StoreUnavailable(
+            f"The store {path} cannot be opened or written ({trouble}); give this user write "
+            "permission to the file and its folder."
+        )
+    if trouble.kind is Kind.DAMAGED:
+        return StoreCorrupt(
+            f"The store {path} is damaged or is no SQLite database ({trouble}), nothing is "
+            "sent; restore a copy, then run `ascertain store restored`."
+        )
+    return StoreUnavailable(
+        f"The disk of the store {path} failed ({trouble}), nothing is sent any more; whether "
+        "the last changes were written shows when it is opened again: check the disk, then "
+        "start again."
+    )
+
+
 class Connection:
     """One connection; used by one thread at a time."""
 
@@ -72,7 +105,8 @@ class Connection:
         flags = apsw.SQLITE_OPEN_READWRITE | (0 if readonly else apsw.SQLITE_OPEN_CREATE)
         try:
             self._raw = apsw.Connection(path, flags=flags, statementcachesize=STATEMENTS)
-            self._raw.set_busy_timeout(int(timeout * 1000))
+            self._timeout = int(timeout * 1000)
+            self._raw.set_busy_timeout(self._timeout)
             if readonly:
                 self._raw.execute("pragma query_only = on")
         except _CAUGHT as error:
@@ -94,6 +128,19 @@ class Connection:
         except _CAUGHT as error:
             raise _trouble(error) from error
         return self._changes()
+
+    def begin_at_once(self) -> bool:
+        """Begin a write transaction if nobody else holds one; else return False."""
+        self._raw.set_busy_timeout(0)
+        try:
+            self.do("begin immediate")
+        except Trouble as trouble:
+            if trouble.kind is Kind.BUSY:
+                return False
+            raise
+        finally:
+            self._raw.set_busy_timeout(self._timeout)
+        return True
 
     def each(self, query: str) -> Iterator[tuple[tuple[str, ...], Row]]:
         """Iterate over a statement's rows as (column names, row)."""

@@ -181,7 +181,7 @@ class PostgresStore(reads.SharedVerbs):
         """Write changes, each all or nothing, and return when they are durable."""
         return self._committer.write(changes)
 
-    def _commit(self, changes: Sequence[Change]) -> list[Answer]:
+    def _commit(self, changes: Sequence[Change], waiting: Callable[[], None]) -> list[Answer]:
         """Write one group, again and again while the connection is lost; then answer each.
 
         A change whose own stamp is found was written before the loss; the run that finds it
@@ -192,21 +192,28 @@ class PostgresStore(reads.SharedVerbs):
         while True:
             try:
                 with self._writers.use() as raw:
-                    return self._group(raw, changes, again=lost)
+                    return self._group(raw, changes, waiting, again=lost)
             except psycopg.Error as error:
                 failure = explain(error, self.name)
                 if kind_of(error) is not Kind.LOST or time.monotonic() > until:
                     return [failure] * len(changes)
+            waiting()
             self._writers.drop()
             time.sleep(pause)
             pause, lost = min(1.0, pause * 2), True
 
-    def _group(self, raw: Raw, changes: Sequence[Change], *, again: bool) -> list[Answer]:
+    def _group(
+        self, raw: Raw, changes: Sequence[Change], waiting: Callable[[], None], *, again: bool
+    ) -> list[Answer]:
         together, rest = apart(changes)
+        names, values = parts([changes[place] for place in together]) if together else ([], {})
+        waiting()
         answers: dict[int, Answer] = {}
         if together:
             try:
-                rest += self._together(raw, changes, together, again=again)
+                values["lock_timeout"] = f"{LOCK_AGAIN if again else LOCK_GROUP}ms"
+                won = self._together(raw, names, values)
+                rest += [p for p in together if changes[p].status.operation not in won]
             except psycopg.Error as error:
                 if kind_of(error) not in (Kind.ITEM, Kind.BLOCKED):
                     raise
@@ -221,20 +228,14 @@ class PostgresStore(reads.SharedVerbs):
             answers[place] = self._alone(raw, changes[place], wait)
         return [answers[place] for place in range(len(changes))]
 
-    def _together(
-        self, raw: Raw, changes: Sequence[Change], places: Sequence[int], *, again: bool
-    ) -> list[int]:
-        """Write a group by one statement; return the places that something stands in the way of."""
-        group = [changes[place] for place in places]
-        names, values = parts(group)
+    def _together(self, raw: Raw, names: Sequence[str], values: Mapping[str, Any]) -> set[str]:
+        """Write a group by one statement; return the operations whose guards held."""
         query = self.queries.joined(names, ", ")
-        values["lock_timeout"] = f"{LOCK_AGAIN if again else LOCK_GROUP}ms"
         sent = ServerClock.local()
         rows = Session(raw).ask(query, query.values(values))
         if rows:
             self._server_clock.learn(sent, rows[0][1])
-        won = {row[0] for row in rows}
-        return [place for place in places if changes[place].status.operation not in won]
+        return {row[0] for row in rows}
 
     def _met(
         self, raw: Raw, changes: Sequence[Change], places: Sequence[int]

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 from ascertain.core.errors import (
     AscertainError,
     SchemaMismatch,
-    StoreBusy,
     StoreCorrupt,
     StoreError,
     StoreUnavailable,
@@ -29,7 +28,15 @@ from ascertain.core.model import Change, Snapshot
 from ascertain.store import apply, reads
 from ascertain.store.base import PAGE, Written
 from ascertain.store.committer import Answer, Committer
-from ascertain.store.driver import FLOOR, VERSION, Connection, Kind, Trouble, remote_file_system
+from ascertain.store.driver import (
+    FLOOR,
+    VERSION,
+    Connection,
+    Kind,
+    Trouble,
+    explain,
+    remote_file_system,
+)
 from ascertain.store.loader import Query, load, migrations
 from ascertain.store.records import TABLES, named, snapshot
 
@@ -272,36 +279,7 @@ class SqliteStore(reads.SharedVerbs):
             raise self._error(trouble) from trouble
 
     def _error(self, trouble: Trouble) -> StoreError:
-        path = self.path
-        if trouble.kind is Kind.ITEM:
-            return StoreError(
-                f"The store {path} refused a row, and wrote nothing of it: {trouble}."
-            )
-        if trouble.kind is Kind.BUSY:
-            return StoreBusy(
-                f"The store {path} was locked by another process for {self._timeout:g} s, nothing "
-                "was written; end what holds it, then try again."
-            )
-        if trouble.kind is Kind.FULL:
-            return StoreUnavailable(
-                f"The disk of the store {path} is full, nothing was written; free space, then try "
-                "again."
-            )
-        if trouble.kind is Kind.DENIED:
-            return StoreUnavailable(
-                f"The store {path} cannot be opened or written ({trouble}); give this user write "
-                "permission to the file and its folder."
-            )
-        if trouble.kind is Kind.DAMAGED:
-            return StoreCorrupt(
-                f"The store {path} is damaged or is no SQLite database ({trouble}), nothing is "
-                "sent; restore a copy, then run `ascertain store restored`."
-            )
-        return StoreUnavailable(
-            f"The disk of the store {path} failed ({trouble}), nothing is sent any more; whether "
-            "the last changes were written shows when it is opened again: check the disk, then "
-            "start again."
-        )
+        return explain(trouble, self.path, self._timeout)
 
     def _fail(self, trouble: Trouble) -> StoreError:
         error = self._error(trouble)
@@ -325,12 +303,14 @@ class SqliteStore(reads.SharedVerbs):
         """Refused: a transaction is shared on PostgreSQL only."""
         raise UsageError("Joining a caller's transaction needs a PostgreSQL store.")
 
-    def _commit(self, changes: Sequence[Change]) -> list[Answer]:
+    def _commit(self, changes: Sequence[Change], waiting: Callable[[], None]) -> list[Answer]:
         """Write one group; the committer holds the turn."""
         try:
             writer = self._write_connection()
             return self._in_transaction(
-                writer, lambda: [self._applier.apply(writer, change) for change in changes]
+                writer,
+                lambda: [self._applier.apply(writer, change) for change in changes],
+                waiting,
             )
         except Trouble as trouble:
             if trouble.kind is not Kind.ITEM or len(changes) == 1:
@@ -339,12 +319,17 @@ class SqliteStore(reads.SharedVerbs):
             if self._dead is not None or len(changes) == 1:
                 return [error] * len(changes)
         # One of them is bad: each for itself, so that it fails alone.
-        return [answer for change in changes for answer in self._commit([change])]
+        return [answer for change in changes for answer in self._commit([change], waiting)]
 
-    def _in_transaction(self, writer: Connection, work: Callable[[], T]) -> T:
-        writer.do("begin immediate")
+    def _in_transaction(
+        self, writer: Connection, work: Callable[[], T], waiting: Callable[[], None]
+    ) -> T:
+        if not writer.begin_at_once():
+            waiting()
+            writer.do("begin immediate")
         try:
             result = work()
+            waiting()
             writer.do("commit")
         finally:
             writer.rollback()
@@ -354,7 +339,7 @@ class SqliteStore(reads.SharedVerbs):
         with self._committer.exclusive():
             try:
                 writer = self._write_connection()
-                return self._in_transaction(writer, lambda: work(writer))
+                return self._in_transaction(writer, lambda: work(writer), lambda: None)
             except Trouble as trouble:
                 raise self._fail(trouble) from trouble
 

@@ -6,7 +6,6 @@ environment: each of them can send a request twice, or somewhere else, below the
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import threading
 from collections.abc import Callable, Mapping
@@ -14,21 +13,24 @@ from typing import Any
 
 import httpcore2
 import httpx2
-import msgspec
 
-from ascertain.core import matcher
 from ascertain.core.contract import NO_CONTRACT, Contract
 from ascertain.core.errors import SendRefused
-from ascertain.core.model import Accepted, ActFinding, Done, NotDone, NotDoneKind, Request, Unknown
+from ascertain.core.model import ActFinding, Request, Unknown
 
-from .wire import Trace, Wire
+from .answer import HttpAnswer, evidence_of, is_credential
+from .base import SendTrace, Sent
+from .classify.answers import exists, finding_of, success_of
+from .freezing import freeze
+from .wire import DeadlinePassed, Wire
 
 ANSWER_BYTES = 1024 * 1024  # of an answer's body that are read; more makes it unusable
-EXCERPT = 300  # characters of an answer that are kept as evidence
-SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-KEPT_HEADERS = ("content-type", "location", "etag", "retry-after", "date", "x-request-id")
-SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
-AGENT = ("User-Agent", "ascertain")
+# Safe by RFC 9110 section 9.2.1, and by RFC 4918 (PROPFIND), RFC 3253 (REPORT), RFC 5323
+# (SEARCH), RFC 10008 (QUERY).
+SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "REPORT", "SEARCH", "QUERY"})
+AGENT = "ascertain"
+# What may be sent beside a frozen request (law 11), with credentials.
+BESIDE = frozenset({"date", "traceparent", "tracestate", "baggage", "b3", "x-requested-with"})
 
 
 class Answered(Exception):
@@ -44,144 +46,46 @@ class Answered(Exception):
         super().__init__(f"HTTP {answer.status}")
 
 
-class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer, read in full. `headers` has lower-case names."""
-
-    status: int
-    headers: dict[str, str]
-    content: bytes
-    url: str
-
-    @property
-    def text(self) -> str:
-        """The body as UTF-8 text, wrong bytes replaced."""
-        return self.content.decode("utf-8", "replace")
-
-    def json(self) -> Any:
-        """The body as JSON; raises ValueError if it is none."""
-        return msgspec.json.decode(self.content)
-
-    def body(self) -> Any:
-        """The body as JSON, or its text where it is none."""
-        try:
-            return self.json()
-        except ValueError:
-            return self.text
-
-    def evidence(self) -> dict[str, Any]:
-        """What of it is kept: status, selected headers, a bounded excerpt; no credentials."""
-        kept = {n: self.headers[n] for n in KEPT_HEADERS if n in self.headers}
-        return {"status": self.status, "headers": kept, "excerpt": self.text[:EXCERPT]}
-
-
-def finding_of(answer: HttpAnswer, contract: Contract) -> ActFinding | None:
-    """Return what an answer amounts to by the contract; None where it is a success.
-
-    Total: what is not listed is Unknown (law 13). Without a contract 2xx is a success and
-    everything else Unknown, since nobody said that it is given before processing.
-    """
-    body, seen = answer.body(), answer.evidence()
-
-    def says(text: str) -> bool:
-        return matcher.matches(matcher.parse(text), answer.status, answer.headers, body)
-
-    refused = contract.refused
-    for kind, text in (
-        (NotDoneKind.UNAUTHORIZED, refused.unauthorized),
-        (NotDoneKind.THROTTLED, refused.throttled),
-        (NotDoneKind.TRANSIENT, refused.transient),
-        (NotDoneKind.INVALID, refused.invalid),
-        (NotDoneKind.REJECTED, refused.rejected),
-    ):
-        if says(text):
-            return NotDone(
-                kind,
-                f"HTTP {answer.status}",
-                retry_after=retry_after(answer),
-                evidence=seen,
-            )
-    success = says(contract.ok.when) if contract is not NO_CONTRACT else answer.status // 100 == 2
-    if success:
-        return None
-    if says(contract.repeat.busy):
-        return Unknown("the target is still working on it", retry_after(answer), evidence=seen)
-    if says(contract.repeat.mismatch):
-        return Unknown("the target knows our key with another content", evidence=seen)
-    return Unknown(f"HTTP {answer.status}", retry_after(answer), evidence=seen)
-
-
-def retry_after(answer: HttpAnswer) -> float | None:
-    """Return the seconds of a Retry-After header; a date or nonsense is None."""
-    try:
-        return float(answer.headers.get("retry-after", ""))
-    except ValueError:
-        return None
-
-
-def freeze(
-    method: str,
-    url: str,
-    *,
-    json: Any = None,
-    content: bytes | str | None = None,
-    data: Mapping[str, Any] | None = None,
-    files: Any = None,
-    headers: Mapping[str, str] | None = None,
-    params: Mapping[str, Any] | None = None,
-) -> Request:
-    """Return a request as the bytes that will be sent (law 11); what `prepare` returns.
-
-    JSON keeps the order of its fields; the boundary of a multipart body is part of it.
-    Raises SendRefused for credentials in its headers: those lie outside what is frozen.
-    """
-    given = dict(headers or {})
-    secret = [n for n in given if n.lower() in SECRET_HEADERS]
-    if secret:
-        raise SendRefused(
-            f"{', '.join(secret)} must not be frozen with the request: pass it when sending,"
-            " call.http.send(request, headers=…) or auth=(user, password)"
-        )
-    if json is not None:
-        content = msgspec.json.encode(json)
-        given.setdefault("Content-Type", "application/json")
-    made = httpx2.Request(
-        method, url, content=content, data=data, files=files, headers=given, params=params
-    )
-    made.read()
-    names = ("content-type",)
-    kept = [(n, v) for n, v in given.items() if n.lower() != "content-length"]
-    present = {n.lower() for n, _ in kept}
-    kept += [(n.title(), made.headers[n]) for n in names if n in made.headers and n not in present]
-    return Request(method=method.upper(), url=str(made.url), headers=tuple(kept), body=made.content)
+class AnswerTooLarge(Answered):
+    """The answer is larger than can be read; that it came is kept, what it says is unknown."""
 
 
 class EffectHttp:
     """The client of one attempt. Not for use after the attempt has ended.
 
     With a frozen `request` only that may be sent. For a look-up (`effect=False`) any number of
-    requests may be sent, each by the deadline.
+    requests may be sent, each by the deadline. Safe to use from several threads.
     """
 
     def __init__(
         self,
         *,
-        deadline: Callable[[], int],
+        deadline: Callable[[], int] | int,
         clock: Callable[[], int],
         contract: Contract = NO_CONTRACT,
         request: Request | None = None,
         effect: bool = True,
+        on_send: Callable[[Sent], None] | None = None,
+        key_forms: tuple[str, ...] = (),
         ssl_context: Any = None,
     ) -> None:
-        """`deadline` and `clock` in µs on one local clock that counts suspend."""
-        self._wire = Wire(deadline, clock)
-        self._contract, self._frozen, self._effect = contract, request, effect
-        self._ssl = ssl_context
+        """`deadline` and `clock` in µs on one local clock that counts suspend.
+
+        `on_send` runs before the first byte of the effect request; what it raises stops the
+        sending. `key_forms`: the texts in which the target key occurs in what it is given.
+        """
+        self._deadline = deadline if callable(deadline) else lambda: deadline
+        self._clock, self._contract, self._frozen, self._effect = clock, contract, request, effect
+        self._on_send, self._key_forms, self._ssl = on_send, key_forms, ssl_context
+        self._trace = SendTrace()
         self._lock = threading.Lock()
+        self._wires: set[Wire] = set()
+        self._closed = False
 
     @property
-    def trace(self) -> Trace:
+    def trace(self) -> SendTrace:
         """What is known about the sending of this attempt's effect request."""
-        return self._wire.trace
+        return self._trace
 
     def request(
         self,
@@ -191,18 +95,18 @@ class EffectHttp:
         headers: Mapping[str, str] | None = None,
         auth: tuple[str, str] | None = None,
         check: bool = True,
+        effect: bool | None = None,
         **body: Any,
     ) -> HttpAnswer:
-        """Send a request and return the answer.
+        """Send a request and return the answer; see `send`.
 
-        `body` as for `freeze`: json, content, data, files, params. With `check`, an answer that
-        by the contract is no success ends the attempt with what it proves. Raises SendRefused
-        for a second effect request, and httpcore2's errors where no answer came.
+        `body` as for `freeze`: json, content, data, files, params. Credentials among the
+        headers are sent, and kept out of what is recorded.
         """
         given = dict(headers or {})
-        secret = {n: given.pop(n) for n in list(given) if n.lower() in SECRET_HEADERS}
-        made = freeze(method, url, headers=given, **body)
-        return self.send(made, headers=secret, auth=auth, check=check)
+        secret = {n: given.pop(n) for n in list(given) if is_credential(n)}
+        made = freeze(method, url, headers=given, key_forms=self._key_forms, **body)
+        return self.send(made, headers=secret, auth=auth, check=check, effect=effect)
 
     def send(
         self,
@@ -211,96 +115,111 @@ class EffectHttp:
         headers: Mapping[str, str] | None = None,
         auth: tuple[str, str] | None = None,
         check: bool = True,
+        effect: bool | None = None,
     ) -> HttpAnswer:
-        """Send exactly these bytes; `headers` and `auth` are credentials beside them."""
-        effect = self._effect and request.method not in SAFE
-        if effect:
-            self._admit(request)
-        answer = self._exchange(request, dict(headers or {}), auth, effect)
-        if not effect:
-            return answer
-        self.trace.answered = True
-        found = finding_of(answer, self._contract)
-        exists = self._says_exists(answer)
-        kind = Accepted if self._contract.ok.accepted else Done
-        self.trace.finding = found or kind(evidence=answer.evidence())
-        if check and found is not None:
-            raise Answered(answer, found, exists=exists)
-        return answer
+        """Send exactly these bytes; `headers` and `auth` are credentials beside them.
 
-    def _says_exists(self, answer: HttpAnswer) -> bool:
-        parsed = matcher.parse(self._contract.repeat.exists)
-        return matcher.matches(parsed, answer.status, answer.headers, answer.body())
+        An effect request is the frozen one, or one whose method is not safe. `effect` says
+        otherwise: True for a GET that acts, False as a promise that a request changes nothing
+        that matters (a token, a search). With `check`, an answer that by the contract is no
+        success raises Answered with what it proves. Raises SendRefused for a second effect
+        request, DeadlinePassed, and httpcore2's errors where no answer came.
+        """
+        beside = dict(headers or {})
+        for name in beside:
+            if not is_credential(name) and name.lower() not in BESIDE:
+                raise SendRefused(f"{name} is not part of the request: freeze it with the request")
+        if auth is not None:
+            token = base64.b64encode(f"{auth[0]}:{auth[1]}".encode()).decode()
+            beside["Authorization"] = f"Basic {token}"
+        secrets = (*beside.values(), *(v.split(" ", 1)[-1] for v in beside.values()))
+        secrets += (auth[1],) if auth is not None else ()
+        acts = self._effect and self._acts(request, effect)
+        if acts:
+            self._admit(request)
+        answer, whole = self._exchange(request, beside, secrets, self._trace if acts else None)
+        if not whole:
+            reason = f"HTTP {answer.status}: the answer is larger than {ANSWER_BYTES} bytes"
+            large = AnswerTooLarge(answer, Unknown(reason, evidence=answer.evidence()))
+            self._trace.finding = large.finding if acts else self._trace.finding
+            raise large
+        return self._judged(answer, check=check) if acts else answer
+
+    def _acts(self, request: Request, effect: bool | None) -> bool:
+        if self._frozen is not None and same_bytes(request, self._frozen):
+            return True
+        return request.method not in SAFE if effect is None else effect
 
     def _admit(self, request: Request) -> None:
         """Let one effect request through, and only the one that was frozen (laws 11, 17)."""
-        with self._lock:
-            if self._frozen is not None and request != self._frozen:
-                raise SendRefused(
-                    "this is not the request that was frozen: send call.request, and change it"
-                    " only as a new version"
-                )
-            if self.trace.requests:
-                raise SendRefused(
-                    "a second effect request in one attempt: make it an operation of its own"
-                )
-            self.trace.requests += 1
+        if self._frozen is not None and not same_bytes(request, self._frozen):
+            raise SendRefused(
+                "this is not the request that was frozen: send call.request, and change it"
+                " only as a new version"
+            )
+        if not self._trace.admit():
+            raise SendRefused(
+                "a second effect request in one attempt: make it an operation of its own"
+            )
+
+    def _judged(self, answer: HttpAnswer, *, check: bool) -> HttpAnswer:
+        self._trace.answered = True
+        found = finding_of(answer, self._contract)
+        self._trace.finding = found or success_of(answer, self._contract)
+        if check and found is not None:
+            raise Answered(answer, found, exists=exists(answer, self._contract))
+        return answer
 
     def _exchange(
         self,
         request: Request,
-        secret: dict[str, str],
-        auth: tuple[str, str] | None,
-        effect: bool,
-    ) -> HttpAnswer:
-        if auth is not None:
-            token = base64.b64encode(f"{auth[0]}:{auth[1]}".encode()).decode()
-            secret["Authorization"] = f"Basic {token}"
-        url = httpx2.URL(request.url)
-        host = url.netloc.decode("ascii")
-        head = [("Host", host), AGENT, ("Accept", "*/*"), ("Accept-Encoding", "identity")]
-        own = {n.lower() for n, _ in request.headers}
-        head = [(n, v) for n, v in head if n.lower() not in own]
-        if request.body or request.method not in SAFE:
-            head.append(("Content-Length", str(len(request.body))))
-        head += [*request.headers, *secret.items(), ("Connection", "close")]
-        self._wire.effect, self._wire.read_in_full = effect, False
-        with httpcore2.ConnectionPool(
-            network_backend=self._wire,
-            ssl_context=self._ssl,
-            max_keepalive_connections=0,
-            retries=0,
-        ) as pool:
-            with pool.stream(
-                request.method,
-                httpcore2.URL(
-                    scheme=url.raw_scheme,
-                    host=url.raw_host,
-                    port=url.port,
-                    target=url.raw_path,
-                ),
-                headers=[(n.encode(), v.encode("utf-8")) for n, v in head],
-                content=request.body,
-            ) as response:
-                content = self._read(response)
-                self._wire.read_in_full = True
-                headers = {
-                    n.decode("latin-1").lower(): v.decode("latin-1") for n, v in response.headers
-                }
-                return HttpAnswer(
-                    status=response.status, headers=headers, content=content, url=request.url
-                )
+        beside: Mapping[str, str],
+        secrets: tuple[str, ...],
+        trace: SendTrace | None,
+    ) -> tuple[HttpAnswer, bool]:
+        """Return the answer, and whether it was read in full."""
+        url, began = httpx2.URL(request.url), self._clock()
+        target = httpcore2.URL(
+            scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+        )
+        head = [(n.encode(), v.encode("utf-8")) for n, v in head_of(request, beside)]
+        before = None if trace is None or self._on_send is None else self._about_to_send(request)
+        wire = Wire(self._deadline, self._clock, trace, before)
+        with wire, self._registered(wire):
+            pool = httpcore2.ConnectionPool(
+                network_backend=wire, ssl_context=self._ssl, max_keepalive_connections=0, retries=0
+            )
+            with (
+                pool,
+                pool.stream(request.method, target, headers=head, content=request.body) as response,
+            ):
+                content, whole = _read(response)
+                if whole:
+                    wire.release()
+        headers = {n.decode("latin-1").lower(): v.decode("latin-1") for n, v in response.headers}
+        reason = bytes(response.extensions.get("reason_phrase", b"")).decode("latin-1")
+        answer = HttpAnswer(
+            status=response.status,
+            headers=headers,
+            content=content,
+            url=request.url,
+            elapsed=self._clock() - began,
+            reason=reason,
+            seen=evidence_of(response.status, reason, headers, content, secrets),
+        )
+        return answer, whole
 
-    @staticmethod
-    def _read(response: httpcore2.Response) -> bytes:
-        content = b""
-        for part in response.iter_stream():
-            content += part
-            if len(content) > ANSWER_BYTES:
-                raise httpcore2.RemoteProtocolError(
-                    f"the answer is larger than {ANSWER_BYTES} bytes"
-                )
-        return content
+    def _about_to_send(self, request: Request) -> Callable[[], None]:
+        record = self._on_send
+        assert record is not None
+        return lambda: record(Sent(request, self._clock()))
+
+    def _registered(self, wire: Wire) -> _Registered:
+        with self._lock:
+            if self._closed:
+                raise DeadlinePassed("this attempt has ended: nothing is sent any more")
+            self._wires.add(wire)
+        return _Registered(self._wires, wire, self._lock)
 
     def get(self, url: str, **more: Any) -> HttpAnswer:
         """Send GET; see `request`."""
@@ -309,6 +228,10 @@ class EffectHttp:
     def head(self, url: str, **more: Any) -> HttpAnswer:
         """Send HEAD; see `request`."""
         return self.request("HEAD", url, **more)
+
+    def options(self, url: str, **more: Any) -> HttpAnswer:
+        """Send OPTIONS; see `request`."""
+        return self.request("OPTIONS", url, **more)
 
     def post(self, url: str, **more: Any) -> HttpAnswer:
         """Send POST; see `request`."""
@@ -328,103 +251,64 @@ class EffectHttp:
 
     def close(self) -> None:
         """End this attempt's sending: connections are cut, nothing more is sent."""
-        self._wire.close()
+        with self._lock:
+            self._closed = True
+            wires = list(self._wires)
+        for wire in wires:
+            wire.cut()
 
 
-class AsyncEffectHttp:
-    """`EffectHttp` for coroutines: the same client in a thread, awaited.
+class _Registered:
+    """Keeps a wire where `close` finds it, for as long as it is in use."""
 
-    A cancelled caller cuts the connection first and then waits for the thread, so that what
-    was sent is known when the attempt is settled.
-    """
+    def __init__(self, wires: set[Wire], wire: Wire, lock: threading.Lock) -> None:
+        self._wires, self._wire, self._lock = wires, wire, lock
 
-    def __init__(self, inner: EffectHttp) -> None:
-        """Wrap the client of the attempt."""
-        self._inner = inner
+    def __enter__(self) -> None:
+        pass
 
-    @property
-    def trace(self) -> Trace:
-        """What is known about the sending of this attempt's effect request."""
-        return self._inner.trace
-
-    def close(self) -> None:
-        """End this attempt's sending."""
-        self._inner.close()
-
-    async def send(self, request: Request, **more: Any) -> HttpAnswer:
-        """Send exactly these bytes; see `EffectHttp.send`."""
-        return await self._away(self._inner.send, request, **more)
-
-    async def request(self, method: str, url: str, **more: Any) -> HttpAnswer:
-        """Send a request and return the answer; see `EffectHttp.request`."""
-        return await self._away(self._inner.request, method, url, **more)
-
-    async def get(self, url: str, **more: Any) -> HttpAnswer:
-        """Send GET."""
-        return await self.request("GET", url, **more)
-
-    async def head(self, url: str, **more: Any) -> HttpAnswer:
-        """Send HEAD."""
-        return await self.request("HEAD", url, **more)
-
-    async def post(self, url: str, **more: Any) -> HttpAnswer:
-        """Send POST."""
-        return await self.request("POST", url, **more)
-
-    async def put(self, url: str, **more: Any) -> HttpAnswer:
-        """Send PUT."""
-        return await self.request("PUT", url, **more)
-
-    async def patch(self, url: str, **more: Any) -> HttpAnswer:
-        """Send PATCH."""
-        return await self.request("PATCH", url, **more)
-
-    async def delete(self, url: str, **more: Any) -> HttpAnswer:
-        """Send DELETE."""
-        return await self.request("DELETE", url, **more)
-
-    async def _away(
-        self, function: Callable[..., HttpAnswer], *args: Any, **more: Any
-    ) -> HttpAnswer:
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[HttpAnswer] = loop.create_future()
-
-        def work() -> None:
-            try:
-                answer = function(*args, **more)
-            except BaseException as error:  # noqa: BLE001 - handed to the awaiting caller
-                loop.call_soon_threadsafe(_settle, done, None, error)
-            else:
-                loop.call_soon_threadsafe(_settle, done, answer, None)
-
-        thread = threading.Thread(target=work, name="ascertain-http", daemon=True)
-        thread.start()
-        try:
-            return await asyncio.shield(done)
-        except asyncio.CancelledError:
-            self._inner.close()
-            while not done.done():
-                try:
-                    await asyncio.shield(done)
-                except asyncio.CancelledError:
-                    continue
-                except Exception:  # noqa: BLE001 - the cancellation goes on
-                    break
-            if not done.cancelled():
-                done.exception()
-            raise
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._wires.discard(self._wire)
 
 
-def _settle(
-    done: asyncio.Future[HttpAnswer], answer: HttpAnswer | None, error: BaseException | None
-) -> None:
-    if done.done():
-        return
-    if error is not None:
-        done.set_exception(error)
-    elif answer is not None:
-        done.set_result(answer)
+def same_bytes(one: Request, other: Request) -> bool:
+    """Tell whether two requests are the same on the wire."""
+    return (one.method, one.url, one.headers, one.body) == (
+        other.method,
+        other.url,
+        other.headers,
+        other.body,
+    )
 
+
+def head_of(request: Request, beside: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the whole head in its order on the wire; a header that was frozen stays as it is."""
+    host = httpx2.URL(request.url).netloc.decode("ascii")
+    own = {n.lower() for n, _ in request.headers}
+    # Identity: what is read is what was sent, and its size is what it says.
+    plain = [
+        ("Host", host),
+        ("User-Agent", AGENT),
+        ("Accept", "*/*"),
+        ("Accept-Encoding", "identity"),
+    ]
+    head = [(n, v) for n, v in plain if n.lower() not in own]
+    if request.body or request.method not in SAFE:
+        head.append(("Content-Length", str(len(request.body))))
+    return [*head, *request.headers, *beside.items(), ("Connection", "close")]
+
+
+def _read(response: httpcore2.Response) -> tuple[bytes, bool]:
+    content = bytearray()
+    for part in response.iter_stream():
+        content += part
+        if len(content) > ANSWER_BYTES:
+            return bytes(content[:ANSWER_BYTES]), False
+    return bytes(content), True
+
+
+from .http_async import AsyncEffectHttp  # noqa: E402 - the twin wraps the class above
 
 __all__ = [
     "Answered",

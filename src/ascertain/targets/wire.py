@@ -1,25 +1,37 @@
-"""The wire under `call.http`: it sends a request in one write, by the deadline or not at all.
+"""The wire under `call.http`: a request leaves in one write, by the deadline or not at all.
 
-Built on the public `network_backend` of httpcore2's pools (2.16.2, seen 2026-11-29). The
-deadline runs on a clock that counts suspend and is checked before each write to the socket
-(law 5); only a pause between that check and the write, and the transit, are beyond it, and
-those are what a contract's `late.max` is for.
+Built on the public `network_backend` of httpcore2's pools (2.16.2, read 2026-11-29). Sockets
+are non-blocking and TLS runs over memory buffers, so that every send to a socket stands in one
+place, right after the deadline's check (law 5). Only a pause between that check and the send,
+and the transit, are beyond it: those are what a contract's `late.max` is for.
 """
 
 from __future__ import annotations
 
+import errno
+import selectors
 import socket
 import ssl
 import struct
+import threading
 from collections.abc import Callable, Iterable
-from typing import Any
+from contextlib import suppress
+from typing import Any, Self
 
 import httpcore2
 
 from ascertain.core.errors import SendRefused
 
+from .base import SendTrace
+
 TCP_USER_TIMEOUT = getattr(socket, "TCP_USER_TIMEOUT", None)  # Linux only
+CHUNK = 64 * 1024  # bytes read at once
+# Seconds of one wait: waits run on a clock that stands still in suspend, so the deadline's own
+# clock is asked again after each.
+_STEP = 1.0
 _LINGER_NONE = struct.pack("ii", 1, 0)
+_CONNECTING = (0, errno.EINPROGRESS, errno.EWOULDBLOCK)
+_Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
 
 
 class DeadlinePassed(SendRefused):
@@ -28,30 +40,201 @@ class DeadlinePassed(SendRefused):
     code = "deadline_passed"
 
 
-class Trace:
-    """What is known about the sending of one attempt's effect request."""
+class Wire(httpcore2.NetworkBackend):
+    """The connection of one request and its answer. `cut` may come from any thread.
 
-    def __init__(self) -> None:
-        """Nothing has been sent."""
-        self.requests = 0  # effect requests that were begun
-        self.started = False  # a write of an effect request was begun: bytes may have left
-        self.whole = False  # the request was handed to the socket in full
-        self.answered = False  # the answer was read in full
-        self.finding: Any = None  # what the first effect request's answer amounted to
+    `trace` is given for an effect request; `before` runs once before its first byte, and what
+    it raises stops the sending.
+    """
 
-    @property
-    def sent_nothing(self) -> bool:
-        """Whether it is certain that no byte of an effect request left."""
-        return not self.started
+    def __init__(
+        self,
+        deadline: Callable[[], int],
+        clock: Callable[[], int],
+        trace: SendTrace | None = None,
+        before: Callable[[], None] | None = None,
+    ) -> None:
+        """`deadline` and `clock` in µs on one local clock that counts suspend."""
+        self._deadline, self._clock, self._trace, self._before = deadline, clock, trace, before
+        self._sock: socket.socket | None = None
+        self._cut = False
+        self._lock = threading.RLock()  # held over check and send, so a cut falls before or after
+        self._wakes, self._waker = socket.socketpair()
+        self._wakes.setblocking(False)
+
+    def __enter__(self) -> Self:
+        """Return the wire; leave it by `release`, or it is cut."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Cut what was not released, and close."""
+        self.cut()
+        self._wakes.close()
+        self._waker.close()
+
+    def release(self) -> None:
+        """Close the connection in peace: the answer was read in full."""
+        with self._lock:
+            if self._sock is not None and not self._cut:
+                self._cut = True
+                self._sock.close()
+
+    def cut(self) -> None:
+        """Cut the connection for good; buffered bytes are not delivered.
+
+        A plain close would still deliver them: with SO_LINGER 0 the kernel drops its buffer and
+        sends RST (Linux 6, tested on loopback 2026-11-29).
+        """
+        with self._lock:
+            self._cut = True
+            if self._sock is not None:
+                with suppress(OSError):
+                    self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NONE)
+                self._sock.close()
+        with suppress(OSError):
+            self._waker.send(b"x")
+
+    def left(self) -> float:
+        """Return the seconds that are left; cuts and raises DeadlinePassed if none are."""
+        left = (self._deadline() - self._clock()) / 1e6
+        if self._cut or left <= 0:
+            ended = self._cut and left > 0
+            self.cut()
+            what = "this attempt has ended" if ended else "its deadline has passed"
+            raise DeadlinePassed(f"{what}: the connection was cut and nothing more is sent")
+        return left
+
+    def wait(self, event: int) -> None:
+        """Wait until the socket is ready, the wire is cut or the deadline has passed."""
+        rest = self.left()
+        with _Selector() as selector:
+            with self._lock:
+                self.left()
+                assert self._sock is not None
+                selector.register(self._sock, event)
+            selector.register(self._wakes, selectors.EVENT_READ)
+            while rest > 0:
+                step = min(rest, _STEP)
+                ready = selector.select(step)
+                self.left()
+                if ready:
+                    return
+                rest -= step
+        self.cut()
+        raise TimeoutError("the deadline has passed")
+
+    def send(self, data: bytes, *, effect: bool) -> None:
+        """Hand bytes to the socket, in one write where its buffer takes them."""
+        effect = effect and self._trace is not None
+        if effect and self._before is not None:
+            self.left()  # nothing is recorded as sent that can no longer be
+            self._before()
+        rest = memoryview(data)
+        while rest:
+            with self._lock:
+                rest = rest[self._send_some(rest, effect=effect) :]
+            if rest:
+                self.wait(selectors.EVENT_WRITE)
+        if effect and self._trace is not None:
+            self._trace.whole = True
+
+    def _send_some(self, data: memoryview, *, effect: bool) -> int:
+        left = self.left()
+        assert self._sock is not None
+        if TCP_USER_TIMEOUT is not None:
+            # What the kernel still holds unacknowledged at the deadline is dropped, not resent.
+            most = max(int(left * 1000), 1)
+            with suppress(OSError):
+                self._sock.setsockopt(socket.IPPROTO_TCP, TCP_USER_TIMEOUT, min(most, 2**31 - 1))
+        self.left()  # the last thing before the write
+        if effect and self._trace is not None and not self._trace.start():
+            self.cut()
+            raise DeadlinePassed("this attempt was settled as never sent: nothing is sent any more")
+        try:
+            return self._sock.send(data)
+        except BlockingIOError:
+            return 0
+
+    def receive(self, most: int) -> bytes:
+        """Return the next bytes; empty where the other side has closed."""
+        while True:
+            with self._lock:
+                self.left()
+                assert self._sock is not None
+                with suppress(BlockingIOError):
+                    return self._sock.recv(most)
+            self.wait(selectors.EVENT_READ)
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> Stream:
+        """Connect to the first address that answers, within what is left of the deadline."""
+        last: OSError = OSError("no address")
+        try:
+            for family, kind, proto, _, address in self._resolve(host, port):
+                try:
+                    self._connect(socket.socket(family, kind, proto), address)
+                except TimeoutError:
+                    raise
+                except OSError as error:
+                    last = error
+                else:
+                    return Stream(self)
+        except TimeoutError as error:
+            raise httpcore2.ConnectTimeout(f"no connection to {host}:{port}") from error
+        except OSError as error:
+            last = error
+        raise httpcore2.ConnectError(f"{host}:{port}: {last}") from last
+
+    def _connect(self, sock: socket.socket, address: Any) -> None:
+        with self._lock:
+            if self._sock is not None:
+                self._sock.close()
+            self._sock = sock
+            self.left()
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            code = sock.connect_ex(address)
+        if code not in _CONNECTING:
+            raise OSError(code, errno.errorcode.get(code, "error"))
+        self.wait(selectors.EVENT_WRITE)
+        if failed := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            raise OSError(failed, errno.errorcode.get(failed, "error"))
+
+    def _resolve(self, host: str, port: int) -> list[Any]:
+        """Look a name up in a thread: the resolver knows no deadline (glibc 2.36: 5 s a try)."""
+        if host.replace(".", "").isdigit() or ":" in host:
+            return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found: list[Any] = []
+        failed: list[Exception] = []
+
+        def look() -> None:
+            try:
+                found.extend(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            except (OSError, UnicodeError) as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=look, name="ascertain-resolve", daemon=True)
+        thread.start()
+        while thread.is_alive():
+            thread.join(min(self.left(), _STEP / 10))
+        if failed:
+            raise OSError(str(failed[0])) from failed[0]
+        return found
 
 
 class Stream(httpcore2.NetworkStream):
     """A connection that keeps what is written until the answer is asked for, and then sends
     it in one write."""
 
-    def __init__(self, wire: Wire, sock: socket.socket) -> None:
-        """Wrap a connected socket."""
-        self._wire, self._sock = wire, sock
+    def __init__(self, wire: Wire) -> None:
+        """Speak over a connected wire."""
+        self._wire = wire
         self._pending: list[bytes] = []
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
@@ -63,55 +246,32 @@ class Stream(httpcore2.NetworkStream):
         if self._pending:
             self._flush()
         try:
-            self._sock.settimeout(self._wire.seconds_left())
-            return self._sock.recv(max_bytes)
-        except TimeoutError as error:
-            self.abort()
+            return self._receive(max_bytes)
+        except (TimeoutError, DeadlinePassed) as error:
             raise httpcore2.ReadTimeout("no answer before the deadline") from error
         except OSError as error:
             raise httpcore2.ReadError(str(error)) from error
 
     def _flush(self) -> None:
-        data = memoryview(b"".join(self._pending))
+        data = b"".join(self._pending)
         self._pending.clear()
         try:
-            while data:
-                left = self._wire.before_write(self)
-                self._sock.settimeout(left)
-                if TCP_USER_TIMEOUT is not None:
-                    self._sock.setsockopt(
-                        socket.IPPROTO_TCP, TCP_USER_TIMEOUT, max(int(left * 1000), 1)
-                    )
-                data = data[self._sock.send(data) :]
-            self._wire.written()
+            self._wire.send(self._encoded(data), effect=True)
         except TimeoutError as error:
-            self.abort()
             raise httpcore2.WriteTimeout("not written before the deadline") from error
         except OSError as error:
             # Not WriteError: httpcore2 swallows that and reads on, hoping for an early answer.
-            self.abort()
+            self._wire.cut()
             raise httpcore2.NetworkError(str(error)) from error
 
-    def abort(self) -> None:
-        """Cut the connection so that buffered bytes are not delivered: a plain close would
-        still deliver them."""
-        try:
-            raw = self._sock
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NONE)
-            if isinstance(raw, ssl.SSLSocket):
-                fd = raw.detach()
-                socket.close(fd)
-            else:
-                raw.close()
-        except OSError:
-            pass
+    def _encoded(self, data: bytes) -> bytes:
+        return data
+
+    def _receive(self, most: int) -> bytes:
+        return self._wire.receive(most)
 
     def close(self) -> None:
-        """Let go of the connection; by then the answer was read, or nothing may follow."""
-        if self._wire.read_in_full:
-            self._sock.close()
-        else:
-            self.abort()
+        """Do nothing: the wire is released or cut by whoever made it."""
 
     def start_tls(
         self,
@@ -121,90 +281,62 @@ class Stream(httpcore2.NetworkStream):
     ) -> Stream:
         """Speak TLS from here; the handshake carries nothing of the request."""
         try:
-            self._sock.settimeout(self._wire.seconds_left())
-            wrapped = ssl_context.wrap_socket(self._sock, server_hostname=server_hostname)
+            return TlsStream(self._wire, ssl_context, server_hostname)
         except TimeoutError as error:
-            self.abort()
             raise httpcore2.ConnectTimeout("no TLS connection before the deadline") from error
         except OSError as error:  # ssl.SSLError is one
-            self.abort()
             raise httpcore2.ConnectError(str(error)) from error
-        following = Stream(self._wire, wrapped)
-        self._wire.replace(self, following)
-        return following
 
     def get_extra_info(self, info: str) -> Any:
         """Tell what httpcore2 asks of a stream."""
-        if info == "ssl_object" and isinstance(self._sock, ssl.SSLSocket):
-            return self._sock
-        if info == "socket":
-            return self._sock
         return None
 
 
-class Wire(httpcore2.NetworkBackend):
-    """Connects, and checks the deadline before each write of an attempt."""
+class TlsStream(Stream):
+    """The same with TLS, over memory buffers: the wire still does every send to the socket."""
 
-    def __init__(self, deadline: Callable[[], int], clock: Callable[[], int]) -> None:
-        """Both in µs on one local clock that counts suspend."""
-        self._deadline, self._clock = deadline, clock
-        self.trace = Trace()
-        self.effect = False  # whether what is being written is an effect request
-        self.read_in_full = False  # the last answer was: a plain close holds nothing back
-        self._streams: list[Stream] = []
-        self._closed = False
+    def __init__(self, wire: Wire, context: ssl.SSLContext, host: str | None) -> None:
+        """Agree on TLS; raises OSError (ssl.SSLError) where that fails."""
+        super().__init__(wire)
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self._exchange(self._tls.do_handshake)
 
-    def seconds_left(self) -> float:
-        """Return what is left of the deadline; raises DeadlinePassed if nothing is."""
-        left = (self._deadline() - self._clock()) / 1e6
-        if left <= 0 or self._closed:
-            self.abort()
-            what = "this attempt has ended" if self._closed else "its deadline has passed"
-            raise DeadlinePassed(f"{what}: the connection was cut and nothing more is sent")
-        return left
+    def _encoded(self, data: bytes) -> bytes:
+        self._tls.write(data)
+        return self._outgoing.read()
 
-    def before_write(self, stream: Stream) -> float:
-        """Check the deadline, the last thing before a write; note that bytes may leave now."""
-        left = self.seconds_left()
-        if self.effect:
-            self.trace.started = True
-        return left
-
-    def written(self) -> None:
-        """Note that a request was handed over in full."""
-        if self.effect:
-            self.trace.whole = True
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> Stream:
-        """Connect within what is left of the deadline."""
+    def _receive(self, most: int) -> bytes:
         try:
-            sock = socket.create_connection((host, port), timeout=self.seconds_left())
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        except TimeoutError as error:
-            raise httpcore2.ConnectTimeout(f"no connection to {host}:{port}") from error
-        except OSError as error:
-            raise httpcore2.ConnectError(f"{host}:{port}: {error}") from error
-        stream = Stream(self, sock)
-        self._streams.append(stream)
-        return stream
+            got: bytes = self._exchange(lambda: self._tls.read(most))
+        except ssl.SSLZeroReturnError:
+            return b""  # closed by the other side, and said so
+        return got
 
-    def replace(self, old: Stream, new: Stream) -> None:
-        """Put a TLS stream in its plain one's place."""
-        self._streams = [new if s is old else s for s in self._streams]
+    def _exchange(self, step: Callable[[], Any]) -> Any:
+        """Do one step of TLS; none of its bytes belong to the request."""
+        while True:
+            try:
+                result = step()
+            except ssl.SSLWantReadError:
+                self._tell()
+            except ssl.SSLError:
+                with suppress(OSError, DeadlinePassed):
+                    self._tell()  # the alert
+                raise
+            else:
+                self._tell()
+                return result
+            got = self._wire.receive(CHUNK)
+            if got:
+                self._incoming.write(got)
+            else:
+                self._incoming.write_eof()
 
-    def abort(self) -> None:
-        """Cut every connection; buffered bytes are not delivered."""
-        for stream in self._streams:
-            stream.abort()
+    def _tell(self) -> None:
+        if self._outgoing.pending:
+            self._wire.send(self._outgoing.read(), effect=False)
 
-    def close(self) -> None:
-        """End the attempt's sending for good."""
-        self._closed = True
-        self.abort()
+    def get_extra_info(self, info: str) -> Any:
+        """Tell what httpcore2 asks of a stream."""
+        return self._tls if info == "ssl_object" else None

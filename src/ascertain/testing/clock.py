@@ -21,7 +21,7 @@ class FakeClock(Clock):
     def __init__(self, start: int = START, *, seed: int = 0, boot: str = "fake-boot") -> None:
         """Begin at `start` µs; another `boot` is another start of the machine."""
         self._boottime, self._wall, self._boot = SECOND, start, boot
-        self._chance = random.Random(seed)
+        self._chance = random.Random(seed)  # noqa: S311 - the same on every run is the point
         self._mutex = threading.Lock()
         self.jitters: float | None = 1.0  # what `jitter` gives; None for seeded chance
 

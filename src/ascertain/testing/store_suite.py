@@ -7,7 +7,7 @@ Each test takes an empty store. `testing.story.dump` of two stores that were tol
 equal.
 """
 
-# ruff: noqa: D102, PLR2004 - a suite of tests, though it lies in src
+# ruff: noqa: PLR2004 - expected values are literals
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -349,13 +349,20 @@ def recover(
     ledger: Ledger, operation: Receipt, test: Callable[[Receipt], Any], what: str = "recovered"
 ) -> Receipt:
     """Recover as a worker does until an operation is as wanted."""
+    errors: list[str] = []
 
     def sweep() -> Receipt | None:
-        ledger.recover()
+        errors[:] = ledger.recover().errors or errors
         now = ledger.get(operation)
         return now if test(now) else None
 
-    got: Receipt = until(sweep, f"{operation.key}: {what}")
+    try:
+        got: Receipt = until(sweep, f"{operation.key}: {what}")
+    except TimeoutError as error:
+        now = ledger.get(operation)
+        seen = [entry.says["en"] for entry in ledger.history(operation)]
+        said = f"{now.state}, {now.next_step['en']} after {seen}, errors {errors}"
+        raise TimeoutError(f"{error}; it is {said}") from None
     return got
 
 

@@ -1,0 +1,94 @@
+"""What every target has in common: two verbs, and the record of what an attempt sent."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Protocol
+
+import msgspec
+
+from ascertain.core.model import ActFinding, LookFinding, Request
+
+
+class TargetCall(Protocol):
+    """What a target needs of an attempt: our identity there, and the way to send."""
+
+    @property
+    def target_key(self) -> str:
+        """Our identity as the target sees it."""
+
+    @property
+    def http(self) -> Any:
+        """The client of the attempt: `targets.http.EffectHttp`."""
+
+    @property
+    def request(self) -> Request | None:
+        """The frozen request, where there is one."""
+
+
+class Target(Protocol):
+    """An outside system for one kind of operation."""
+
+    def perform(self, call: TargetCall, **values: Any) -> ActFinding:
+        """Act once and return what is established; never retries."""
+
+    def look_up(self, call: TargetCall) -> LookFinding:
+        """Return what is there under `call.target_key`; changes nothing."""
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """An effect request that is about to be sent: what is recorded before its first byte."""
+
+    request: Request
+    at: int  # µs on the local clock that counts suspend
+
+
+class SendTrace:
+    """What is known about the sending of one attempt's effect request. Thread-safe.
+
+    It only ever moves forward: admitted, started, whole, answered.
+    """
+
+    def __init__(self) -> None:
+        """Nothing has been sent."""
+        self.requests = 0  # effect requests that were admitted: at most one
+        self.whole = False  # every byte was handed to the socket
+        self.answered = False  # the answer was read in full
+        self.finding: Any = None  # what the effect request's answer amounted to
+        self._started = self._sealed = False
+        self._lock = threading.Lock()
+
+    @property
+    def started(self) -> bool:
+        """Whether a write of an effect request was begun: bytes may have left."""
+        return self._started
+
+    @property
+    def sent_nothing(self) -> bool:
+        """Whether no byte of an effect request has left so far; see `seal`."""
+        return not self._started
+
+    def admit(self) -> bool:
+        """Let the one effect request of an attempt through; False for a second (law 17)."""
+        with self._lock:
+            self.requests += 1
+            if self.requests > 1:
+                self.requests = 1
+                return False
+            return True
+
+    def start(self) -> bool:
+        """Note that bytes may leave from now on; False where that was ruled out by `seal`."""
+        with self._lock:
+            self._started = self._started or not self._sealed
+            return self._started
+
+    def seal(self) -> bool:
+        """Rule out that anything is sent from now on; True if nothing was sent before either.
+
+        Only after this is "never sent" a proof: a thread of the action's code that is still
+        about to send can no longer begin.
+        """
+        with self._lock:
+            self._sealed = True
+            return not self._started

@@ -1,0 +1,68 @@
+"""What an answer amounts to by its contract (law 13). Total: what is not listed is Unknown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ascertain.core import matcher
+from ascertain.core.contract import NO_CONTRACT, Contract
+from ascertain.core.model import Accepted, ActFinding, Done, NotDone, NotDoneKind, Unknown
+from ascertain.targets.answer import HttpAnswer, retry_after
+
+
+def says(text: str, answer: HttpAnswer) -> bool:
+    """Tell whether an answer matches a matcher's text; an empty one matches nothing."""
+    return matcher.matches(matcher.parse(text), answer.status, answer.headers, answer.body())
+
+
+def exists(answer: HttpAnswer, contract: Contract) -> bool:
+    """Tell whether the answer says that our identity exists already: read it back (law 6)."""
+    return says(contract.repeat.exists, answer)
+
+
+def finding_of(answer: HttpAnswer, contract: Contract) -> ActFinding | None:
+    """Return what an answer amounts to; None where it is a success by the contract.
+
+    What speaks of an effect that may be there (exists, busy, mismatch) is looked at first, so
+    that a broad `refused` cannot turn it into "not done". A refusal is proof only where the
+    contract lists it as given before processing. Without a contract nothing is proof, and
+    every 2xx is left to the action's own code to judge.
+    """
+    seen, line = answer.evidence(), f"HTTP {answer.status}"
+    wait = retry_after(answer.headers)
+    for text, reason in (
+        (contract.repeat.exists, "the target says that it exists already"),
+        (contract.repeat.busy, "the target is still working on it"),
+        (contract.repeat.mismatch, "the target knows our key with another content"),
+    ):
+        if says(text, answer):
+            return Unknown(f"{line}: {reason}", wait, evidence=seen)
+    refused = contract.refused
+    for kind, text in (
+        (NotDoneKind.UNAUTHORIZED, refused.unauthorized),
+        (NotDoneKind.THROTTLED, refused.throttled),
+        (NotDoneKind.TRANSIENT, refused.transient),
+        (NotDoneKind.INVALID, refused.invalid),
+        (NotDoneKind.REJECTED, refused.rejected),
+    ):
+        if says(text, answer):
+            return NotDone(kind, line, retry_after=wait, evidence=seen)
+    if contract is NO_CONTRACT:
+        success = answer.status // 100 == 2
+    else:
+        success = says(contract.ok.when, answer)
+    return None if success else Unknown(line, wait, evidence=seen)
+
+
+def success_of(
+    answer: HttpAnswer, contract: Contract, ref: Any = None
+) -> Done | Accepted | Unknown:
+    """Return what a success amounts to by the contract alone.
+
+    Without a contract it is Unknown: only the action's own code can say that it is done.
+    """
+    if contract is NO_CONTRACT:
+        reason = f"HTTP {answer.status}: no contract says that this is success"
+        return Unknown(reason, evidence=answer.evidence())
+    kind = Accepted if contract.ok.accepted else Done
+    return kind(ref=ref, evidence=answer.evidence())
