@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
+
+import pytest
 
 from ascertain import AsyncLedger, Contract, Ledger, NotDone, NotDoneKind, Receipt, open_store
 from ascertain.core.contract import KeyRule, LateRule, LookupRule, RepeatRule
@@ -116,6 +120,17 @@ class Shop:
         self.target.script(fate)
         return self.order.submit(order=order, wait=0, **more)
 
+    def die(self, order: Any = 1, *, sent: bool, fate: str = "ok", action: Any = None) -> Receipt:
+        """A caller is killed after its claim, or after it sent: it reports nothing, ever."""
+        action = action or self.order
+        given = action.definition.intent({"order": order}, self.clock.wall())
+        ticket, _ = self.ledger.engine.begin(action.definition, given, action.options, execute=True)
+        if sent:
+            self.target.script(fate)
+            with contextlib.suppress(OSError):
+                self.target.send(ticket.case.status.target_key, str(order))
+        return self.ledger.get(ticket.case.operation.id)
+
     def get(self, receipt: Receipt) -> Receipt:
         return self.ledger.get(receipt)
 
@@ -137,6 +152,25 @@ class Shop:
                 return
             self.clock.sleep(max(min(due) - self.clock.wall(), 0) + 1)
         raise AssertionError("recovery does not come to an end")
+
+
+@pytest.fixture
+def make_shop(tmp_path: Path) -> Iterator[Callable[..., Shop]]:
+    """Makes shops of any class, each in a folder of its own."""
+    with contextlib.ExitStack() as stack:
+
+        def make(kind: str = "searchable", **more: Any) -> Shop:
+            folder = tmp_path / f"shop-{len(list(tmp_path.iterdir()))}"
+            folder.mkdir()
+            return stack.enter_context(Shop(folder, kind, **more))
+
+        yield make
+
+
+@pytest.fixture
+def shop(make_shop: Callable[..., Shop]) -> Shop:
+    """One shop of the class `searchable`."""
+    return make_shop()
 
 
 def open_real(url: str, namespace: str = "default", **more: Any) -> Ledger:

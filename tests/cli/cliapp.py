@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import ascertain
+from ascertain.core.contract import KeyRule, RepeatRule
 
 TARGET = Path(os.environ.get("CLIAPP_TARGET", "target.txt"))
 ledger = ascertain.open(namespace=os.environ.get("CLIAPP_NAMESPACE", "default"))
@@ -57,6 +58,15 @@ order = declare("shop.order")
 order.lookup(lag=0, late=0, control="control")(look)
 opaque = declare("shop.opaque")
 risky = declare("shop.risky", risky=True)
+racy = declare(
+    "shop.racy",
+    contract=ascertain.Contract(
+        id="shop.racy",
+        key=KeyRule(at="body:op", kind="resource"),
+        repeat=RepeatRule(answer="exists", atomic=False, keeps="forever"),
+    ),
+    deterministic=True,
+)
 approved = declare("shop.approved", approval="chef")
 
 

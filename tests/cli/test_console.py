@@ -16,6 +16,7 @@ from ascertain import AscertainError
 from ascertain.cli import base, texts
 from ascertain.cli.main import COMMANDS, ascertain
 from ascertain.core import errors, words
+from ascertain.core.contract import Class
 from ascertain.core.model import Kind, Outcome, State
 from ascertain.core.people import Answer
 
@@ -23,9 +24,9 @@ CLI = Path(base.__file__).parent
 ENUMS = {
     "kind": {k.value for k in Kind},
     "outcome": {o.value for o in Outcome} | {"open"},
-    "how": {"answer", "look_up", "replay", "person", "event"},
-    "class": {"repeatable", "idempotent", "identified", "not_race_free", "searchable", "lagging",
-              "opaque"},
+    "how": {"answer", "look_up", "replay", "person", "event", "accepted",
+            "late_report"},
+    "class": {c.name.lower() for c in Class},
     "road": {"unknown", "duplicate", "accepted"},
     "standing": {s.value for s in State} - {"pending"} | {"waiting", "missing"},
     "looks": {"run_id", "uuid", "clock"},

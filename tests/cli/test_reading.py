@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from ascertain import Done
+
 LANGS = pytest.mark.parametrize("lang", ["en", "zh"])
 RECEIPT = {
     "id", "namespace", "action", "key", "title", "state", "reason", "waiting_on", "due_at",
@@ -71,6 +73,18 @@ def test_one_operation_is_shown_with_attempts_and_evidence(cli, lang) -> None:
     for word in words[lang]:
         assert word in shown
     assert "+03:30" in shown  # the reader's time zone
+
+
+@LANGS
+def test_a_race_and_the_targets_own_report_have_their_words(cli, lang) -> None:
+    app = cli.app()
+    cli.fate("lost")
+    lost = app.racy.submit(order="lamp", wait=0)
+    app.ledger.report(lost, Done(ref="r-1"), by="crm-webhook", report="e-1")
+    shown = cli("op", "show", lost.id, "--lang", lang, app=True)
+    assert shown.exit_code == 0, shown.output
+    assert {"en": "not race-free", "zh": "并发不保证"}[lang] in shown.output
+    assert {"en": "by crm-webhook", "zh": "来自 crm-webhook"}[lang] in shown.output
 
 
 def test_the_json_of_an_operation_is_stable(cli) -> None:

@@ -112,7 +112,7 @@ def test_what_is_wrong_is_told_once_and_the_worker_goes_on(cli) -> None:
     with app.ledger.run("autumn", expects=[app.order.expected(order="lamp")], due=-1):
         pass
     with cli.start("work", "--app", "cliapp:ledger", "--every", "0.02") as worker:
-        until(lambda: worker.stdout.readline())
+        until(worker.stdout.readline)
         app.order.enqueue(order="chair")
         until(lambda: states(app.ledger) == ["done"])
         worker.send_signal(signal.SIGTERM)

@@ -25,6 +25,7 @@ def test_a_late_effect_is_not_doubled_by_a_step(
     lost = shop.order.submit(order=1, wait=0)
     shop.clock.step_wall(seconds)
     shop.settle(rounds=300)
+    shop.clock.advance(20)
     assert shop.effects(lost) == 1
     assert shop.get(lost).state in (State.DONE, State.UNKNOWN)
 
@@ -69,8 +70,8 @@ def test_a_window_opened_before_a_step_is_closed(
     shop = make_shop("idempotent")
     real, base = shop.clock.boottime, shop.clock.wall() - shop.clock.boottime()
     shop.target.clock = lambda: base + real()
-    shop.target.script("gone")
-    lost = shop.order.submit(order=1, wait=-1)
+    shop.target.script("gone", "gone")
+    lost = shop.order.submit(order=1, wait=0)
     assert lost.state is State.UNKNOWN
     requests = shop.target.requests(lost.target_key)
     shop.clock.step_wall(seconds)

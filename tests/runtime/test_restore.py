@@ -52,7 +52,10 @@ class Lost:
 
 @pytest.fixture
 def lost(make_shop: Callable[..., Shop]) -> Callable[..., Lost]:
-    return lambda kind="searchable", **more: Lost(make_shop(kind, **more), kind, **more)
+    def make(kind: str = "searchable", target_keeps: float = 3600, **more: Any) -> Lost:
+        return Lost(make_shop(kind, target_keeps=target_keeps, **more), kind, **more)
+
+    return make
 
 
 def test_a_key_first_seen_in_the_gap_is_looked_up_before_it_is_sent(

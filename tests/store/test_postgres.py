@@ -121,6 +121,14 @@ def test_a_blocked_change_fails_alone_and_stalls_nobody(store, postgres_database
     assert write(store, make.done(held.status, "1")) == [True]
 
 
+def test_a_server_with_another_default_isolation_is_refused(postgres_database):
+    with psycopg.connect(postgres_database, autocommit=True) as admin:
+        name = admin.info.dbname
+        admin.execute(f"alter database {name} set default_transaction_isolation = serializable")
+    with pytest.raises(StoreUnavailable, match=r"SERIALIZABLE.*'read committed'"):
+        PostgresStore(postgres_database)
+
+
 class TestJoin:
     def test_the_caller_commits(self, store, postgres_database):
         make = Maker()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -35,6 +36,7 @@ class Knobs:
 
     timeout: float = 2.0
     late: float = 1.0
+    first_delay: float = 0.2
     approval: bool = False
     message_lookup: bool = True
     places: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -50,7 +52,11 @@ class Knobs:
 
 
 def declare(ledger: Ledger, knobs: Knobs) -> dict[str, Any]:
-    """Register the actions for the targets that a scenario uses; returns them by short name."""
+    """Register the actions for the targets that a scenario uses; returns them by short name.
+
+    Loads the HTTP client now: that takes long on a busy machine, and the times here are short.
+    """
+    importlib.import_module("httpx2")
     makers = {"task": _task, "ticket": _ticket, "message": _message, "mail": _mail}
     return {name: makers[name](ledger, knobs, place) for name, place in knobs.places.items()}
 
@@ -76,6 +82,7 @@ def _task(ledger: Ledger, knobs: Knobs, place: plain.Place) -> Any:
         prepare=request,
         approval=knobs.approval,
         timeout=knobs.timeout,
+        first_delay=knobs.first_delay,
         **BOUNDS,
     )
     def create(call: Any, *, case: str, text: str) -> Done:  # noqa: ARG001 - see `request`
@@ -106,6 +113,7 @@ def _ticket(ledger: Ledger, knobs: Knobs, place: plain.Place) -> Any:
         scope=place["path"],
         sends="call",
         timeout=knobs.timeout,
+        first_delay=knobs.first_delay,
         **BOUNDS,
     )
     def create(call: Any, *, case: str, text: str) -> Done:
@@ -139,6 +147,7 @@ def _message(ledger: Ledger, knobs: Knobs, place: plain.Place) -> Any:
         deterministic=True,
         timeout=knobs.timeout,
         skew=0.1,
+        first_delay=knobs.first_delay,
         **BOUNDS,
     )
     def publish(call: Any, *, case: str, text: str) -> Done:
@@ -189,6 +198,7 @@ def _mail(ledger: Ledger, knobs: Knobs, place: plain.Place) -> Any:
         scope="mailbox",
         sends_within=knobs.timeout,
         timeout=knobs.timeout,
+        first_delay=knobs.first_delay,
         **BOUNDS,
     )
     def send(call: Any, *, case: str, text: str) -> Accepted:

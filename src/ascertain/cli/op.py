@@ -8,13 +8,14 @@ import click
 
 from ascertain import Ledger, Receipt, State
 from ascertain.core import people, words
+from ascertain.core.contract import Class
 from ascertain.core.draft import Case
 from ascertain.core.model import Status
 from ascertain.runtime.desk import Entry
 
 from .base import FINE, UNRESOLVED, Cmd, Grp, Settings, Told, option
 from .opening import as_data, known, opened, the_operation
-from .out import emit, facts, relative, short, table, when
+from .out import emit, facts, how, relative, short, table, when
 
 NOTABLE = ("ref", "refs", "reason", "why")  # of an entry's data, shown beside its sentence
 
@@ -139,7 +140,7 @@ def _data(
 
 def _about(settings: Settings, ledger: Ledger, r: Receipt, case: Case, refs: list[str]) -> None:
     say, lang = settings.say, settings.lang
-    here = known(ledger, r.action)
+    here, kind = known(ledger, r.action), Class(r.protection).name.lower()
     assumed = ", ".join(r.assumptions) or say("show.no_assumptions")
     due = ""
     if r.due_at is not None:
@@ -153,7 +154,7 @@ def _about(settings: Settings, ledger: Ledger, r: Receipt, case: Case, refs: lis
         (say("col.next"), r.next_step[lang]),
         (say("show.due"), due),
         (say("col.owner"), r.owner),
-        (say("show.class"), say(f"class.{r.protection}") if here else say("show.not_here")),
+        (say("show.class"), say(f"class.{kind}") if here else say("show.not_here")),
         (say("show.assumptions"), assumed if here else ""),
         (say("show.references"), ", ".join(refs)),
         (say("show.confirmed"), _confirmed(settings, r)),
@@ -170,8 +171,7 @@ def _about(settings: Settings, ledger: Ledger, r: Receipt, case: Case, refs: lis
 def _confirmed(settings: Settings, r: Receipt) -> str:
     if r.confirmed_at is None:
         return ""
-    how = settings.say(f"how.{r.confirmed_by}") if r.confirmed_by else ""
-    return f"{when(r.confirmed_at)} {how}".strip()
+    return f"{when(r.confirmed_at)} {how(settings, r.confirmed_by)}".strip()
 
 
 def _attempts(settings: Settings, case: Case) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -10,12 +11,15 @@ from typing import Any
 import click
 import msgspec
 
+from ascertain.core import words
 from ascertain.core.model import SECOND
 
 from .base import Settings
-from .texts import say
+from .texts import TEXTS, say
 
 PIPED = 240  # columns of a table that is not printed on a terminal
+ID = 26  # characters of an operation's id, which is never broken: people copy it
+_ID = re.compile(rf"[0-9a-v]{{{ID}}}")
 _UNITS = (
     ("day", 86_400 * SECOND),
     ("hour", 3_600 * SECOND),
@@ -69,6 +73,15 @@ def relative(moment: int, now: int, lang: str) -> str:
     return say(key, lang, span=span(abs(moment - now), lang))
 
 
+def how(settings: Settings, code: str) -> str:
+    """Say how something was found out."""
+    if f"how.{code}" in TEXTS:
+        return settings.say(f"how.{code}")
+    if code in words.SENTENCES:
+        return words.say(code, settings.lang)
+    return settings.say("show.by", name=code) if code else ""  # whoever reported it
+
+
 def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table; on a terminal as wide as that, else without line breaks in cells."""
     from rich.console import Console
@@ -84,8 +97,10 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         markup=False,
     )
     made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for head in heads:
-        made.add_column(Text(head), overflow="fold")
+    for number, head in enumerate(heads):
+        ids = all(_ID.fullmatch(str(row[number])) for row in rows)
+        least = ID if ids else None
+        made.add_column(Text(head), overflow="fold", no_wrap=ids, min_width=least)
     for row in rows:
         made.add_row(*(Text(clean(cell)) for cell in row))
     console.print(made)

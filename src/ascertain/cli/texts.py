@@ -140,6 +140,8 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
     "how.answer": ("by the target's answer", "由目标系统的答复"),
     "how.look_up": ("by asking the target", "经向目标系统查询"),
     "how.replay": ("by sending it again under its key", "经同键重发"),
+    "how.accepted": ("by the target, which took it over", "由目标系统受理"),
+    "how.late_report": ("by a report that came late", "由迟到的回报"),
     "how.person": ("by a person", "由人工"),
     "how.event": ("by the target's own event", "由目标系统的通知"),
     # --- work

@@ -20,8 +20,7 @@ from ascertain.runtime.recovery import Recovered, sweeping
 
 from .base import FINE, UNRESOLVED, Cmd, Settings, option
 from .opening import opened
-from .out import emit_line, short, when
-from .texts import TEXTS
+from .out import emit_line, how, short, when
 
 BATCH = 50  # operations of one sweep; what happened to them is told when it ends
 SLICE = SECOND // 10  # how long a signal may wait while nothing is due
@@ -137,9 +136,8 @@ class _Work:
             n: words.STATES[s][words.LANGUAGES.index(self.settings.lang)]
             for n, s in (("before", r.before), ("after", r.after))
         }
-        known = f"how.{r.how}" in TEXTS
-        how = say(f"how.{r.how}") if known else words.say(r.how, self.settings.lang)
-        text = say("work.recovered", action=r.action, key=r.key, how=how, **states)
+        found = how(self.settings, r.how)
+        text = say("work.recovered", action=r.action, key=r.key, how=found, **states)
         self._line(
             "recovered",
             text + (say("work.ref", ref=r.ref) if r.ref else ""),

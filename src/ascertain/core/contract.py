@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from . import matcher
 from .errors import ContractInvalid
 from .keys import TARGET_KEY_LENGTH
 from .model import FOREVER, SECOND

@@ -81,10 +81,22 @@ def decide(
             f"operation {case.operation.key} has an attempt under way: decide when it has ended",
             operation=case.operation.id,
         )
+    if answer not in allowed(case):
+        raise Refused(
+            f"operation {case.operation.key} is {case.status.state}: {answer} answers nothing"
+            f" that is open now (possible: {', '.join(allowed(case)) or 'nothing'})",
+            operation=case.operation.id,
+        )
+    if answer is Answer.THERE and not (ref or case.status.ref):
+        raise Refused(
+            f"operation {case.operation.key}: give the reference of what is there, so that it is"
+            " known which object this operation made",
+            operation=case.operation.id,
+        )
     draft.note("decision", shows=shows, said=said, by=by, data=data)
     match answer:
         case Answer.THERE:
-            happened(draft, Input.THERE, Done(ref=ref), "person")
+            happened(draft, Input.THERE, Done(ref=ref or case.status.ref), "person")
         case Answer.NOT_THERE if risk:
             if not without_proof:
                 raise Refused(

@@ -222,8 +222,9 @@ class Desk:
         if accept_risk and not why:
             raise UsageError(f"operation {case.operation.key}: give the reason for the risk")
         engine = self.engine
+        words: tuple[Approval, ...] = ()
         if given is Answer.NOT_THERE and not people.proven_absent(case, engine.world()):
-            waiting = self._second_person(case, by, accept_risk=accept_risk)
+            waiting, words = self._second_person(case, by, accept_risk=accept_risk)
             if waiting is not None:
                 return waiting
         change = people.decide(
@@ -236,6 +237,7 @@ class Desk:
             why=why,
             without_proof=accept_risk,
         )
+        change = replace(change, approvals=words)
         [written] = engine.store.write([change])
         if written.taken_by is not None:
             raise Conflict(
@@ -252,29 +254,40 @@ class Desk:
             )
         return self._done(replace(case, status=change.status))
 
-    def _second_person(self, case: Case, by: str, *, accept_risk: bool) -> Receipt | None:
-        """On a risky target keep the first person's word until a second says the same."""
+    def _second_person(
+        self, case: Case, by: str, *, accept_risk: bool
+    ) -> tuple[Receipt | None, tuple[Approval, ...]]:
+        """On a risky target keep the first person's word until a second says the same.
+
+        Returns the receipt if this was the first; else the words that the decision uses up,
+        so that they allow one attempt and no other.
+        """
         if not (case.terms.risky and accept_risk):
-            return None
+            return None, ()
         engine, ident = self.engine, case.operation.id
+        now = engine.world().now
         asked = [a for a in engine.store.approvals(ident) if a.role == "second_person"]
-        if any(a.state == "asked" and a.by != by for a in asked):
-            return None
+        open_words = [a for a in asked if a.state == "asked"]
+        if any(a.by != by for a in open_words):
+            return None, tuple(
+                replace(a, state="approved", decided_at=now, note=f"used with {by}")
+                for a in open_words
+            )
         first = Approval(
             id=f"{ident}-second-{len(asked)}",
             operation=ident,
             namespace=engine.namespace,
             role="second_person",
             digest="",
-            asked_at=engine.world().now,
+            asked_at=now,
             by=by,
         )
 
         def keep(c: Case) -> Any:
-            draft = people.first_word(c, engine.world(), engine.clock.token(), by=by)
-            return replace(draft, approvals=(first,))
+            change = people.first_word(c, engine.world(), engine.clock.token(), by=by)
+            return replace(change, approvals=(first,))
 
-        return self._done(engine.write(case, keep))
+        return self._done(engine.write(case, keep)), ()
 
     def renew(self, operation: str | Receipt, *, by: str) -> Receipt:
         """Say that the authorization was renewed: the operation goes on (laws 7, 13)."""
@@ -363,12 +376,12 @@ class Desk:
         return self.engine.case(snapshot, self._terms(snapshot))
 
     def _terms(self, snapshot: Snapshot) -> Terms:
-        """Return the terms of an action, or of an opaque one where its code is not here: a
-        person may always decide, but nothing counts as proof then."""
+        """Return the terms of an action, or the strictest ones where its code is not here: a
+        person may always decide, but nothing counts as proof then, and it counts as risky."""
         try:
             return self.engine.definition(snapshot.operation.action).terms
         except UnknownAction:
-            return Terms(owners={"": snapshot.status.owner or "nobody"}, hard=False)
+            return Terms(owners={"": snapshot.status.owner or "nobody"}, hard=False, risky=True)
 
     def _receipt(self, snapshot: Snapshot) -> Receipt:
         case = Case(

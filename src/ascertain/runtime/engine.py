@@ -96,6 +96,8 @@ class Engine:
         self.worker = worker or f"{socket.gethostname()}:{os.getpid()}"
         self.actions: dict[str, Definition] = {}
         self.lives = Lives(store, clock)
+        self.alarms_at: int | None = None  # when alarms were last looked for, local clock
+        self.alarms: Sequence[Any] = ()
         self._controls: set[tuple[str, str]] = set()
 
     # --- small things ---
@@ -192,10 +194,7 @@ class Engine:
         if written.applied:
             return (ticket[1] if ticket else case), False
         if written.current is None:
-            raise Refused(
-                f"key {intent.key!r}: the operation that it supersedes has a successor already",
-                operation=options.supersedes,
-            )
+            raise _has_successor(intent, options)
         return self._existing(d, intent, written.current), True
 
     def _existing(self, d: Definition, intent: Intent, found: Snapshot) -> Case:
@@ -211,10 +210,21 @@ class Engine:
                 return found
         return None
 
-    def enlist(self, d: Definition, intent: Intent, options: Options) -> tuple[Change, Case]:
-        """Return the change that records an intent without acting, e.g. to write it in the
-        caller's own transaction."""
-        return self._new(d, intent, options, self.world())
+    def enlist(
+        self, d: Definition, intent: Intent, options: Options, connection: Any
+    ) -> tuple[Case, bool]:
+        """Record the intent in the caller's own open transaction, without acting. Returns the
+        case, and whether the operation existed before; raises InputMismatch like `begin`."""
+        older = self._by_older_keys(d, intent)
+        if older is not None:
+            return self._existing(d, intent, older), True
+        change, case = self._new(d, intent, options, self.world())
+        [written] = self.store.join(connection, [change])
+        if written.applied:
+            return case, False
+        if written.current is None:
+            raise _has_successor(intent, options)
+        return self._existing(d, intent, written.current), True
 
     def _new(
         self, d: Definition, intent: Intent, options: Options, world: World
@@ -465,6 +475,13 @@ class Engine:
         """Return the operation that supersedes this one, if any."""
         found = self.store.find(Filter(namespace=self.namespace, supersedes=ident), limit=1)
         return found[0] if found else None
+
+
+def _has_successor(intent: Intent, options: Options) -> Refused:
+    return Refused(
+        f"key {intent.key!r}: the operation that it supersedes has a successor already",
+        operation=options.supersedes,
+    )
 
 
 class _Taken(Exception):

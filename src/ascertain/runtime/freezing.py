@@ -128,7 +128,7 @@ def request_digest(request: Request) -> str:
     """Return the digest of a frozen request, the target key's places left out (law 11)."""
     blank = request
     for form in request.key_forms:
-        mark = "\x00" * 4
+        mark = "\x01" * 4  # no header and no URL can hold it
         blank = replace(
             blank,
             url=blank.url.replace(form, mark),

@@ -166,8 +166,9 @@ class Action(BoundAction):
 
     def enqueue(self, **given: Any) -> Receipt:
         """Record the intent, durably; a worker executes it."""
-        intent = self._intent(given)
-        started, reused = self.engine.begin(self.definition, intent, self._options(), execute=False)
+        intent, options = self._intent(given), self._options()
+        check_undo(self.engine, options)
+        started, reused = self.engine.begin(self.definition, intent, options, execute=False)
         assert not isinstance(started, Ticket)
         return receipt(started, self.engine.world(), reused=reused)
 
@@ -237,11 +238,10 @@ class Action(BoundAction):
         return receipt(case, self.engine.world(), reused=reused)
 
     def _enlist(self, connection: Any, given: Mapping[str, Any]) -> Receipt:
-        change, case = self.engine.enlist(self.definition, self._intent(given), self._options())
-        [written] = self.engine.store.join(connection, [change])
-        if not written.applied and written.current is not None:
-            case = self.engine.case(written.current, self.definition.terms)
-        return receipt(case, self.engine.world(), reused=not written.applied)
+        intent, options = self._intent(given), self._options()
+        check_undo(self.engine, options)
+        case, reused = self.engine.enlist(self.definition, intent, options, connection)
+        return receipt(case, self.engine.world(), reused=reused)
 
     def _bulk(self, inputs: Sequence[Mapping[str, Any]], wait: float | None) -> list[Receipt]:
         intents = [self._intent(g) for g in inputs]

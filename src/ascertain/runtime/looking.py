@@ -72,7 +72,7 @@ def finding_of_look(value: Any, name: str) -> Finding:
 
 def invented_key(secret: bytes, token: int) -> str:
     """Return a target key that was never sent."""
-    return keys.target_key(secret, "\x00invented", "", str(token), 0)
+    return keys.target_key(secret, "invented", "", str(token), 0)  # an epoch never used
 
 
 def control_key(declared: str | None, known: Control | None, own: str) -> str | None:

@@ -19,7 +19,7 @@ from ascertain.core.model import (
     NotDoneKind,
     Unknown,
 )
-from ascertain.targets.classify import classify
+from ascertain.targets.classify import classify, describe
 
 from .action import Definition
 from .call import Call
@@ -27,7 +27,6 @@ from .clock import Clock
 from .engine import Ticket
 
 RESULT_BYTES = 256 * 1024  # of JSON that is kept of a result
-FLOW_RETRY = 2.0  # seconds until a flow that waits for an operation is run again
 
 
 def finding_of(value: Any, d: Definition, call: Call) -> ActFinding:
@@ -71,6 +70,7 @@ def finding_of_error(error: BaseException, d: Definition, call: Call) -> ActFind
     if d.declared.kind in ("step", "flow"):
         return _of_flow(error)
     http = call.http_used
+    call.close()  # a thread that its code left behind sends nothing any more: the trace is final
     trace = http.trace if http is not None else None
     if isinstance(error, SendRefused) and trace is not None and trace.finding is not None:
         first: ActFinding = trace.finding  # the first request's answer stands (law 17)
@@ -95,7 +95,7 @@ def _declared(d: Definition) -> bool:
 
 
 def _reason(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:500]
+    return describe(error)  # bounded, without credentials
 
 
 def reads_back(error: BaseException) -> bool:
@@ -116,13 +116,12 @@ def _of_flow(error: BaseException) -> ActFinding:
     reason = _reason(error)
     if isinstance(error, UsageError):
         return NotDone(NotDoneKind.INVALID, reason)
-    wait = FLOW_RETRY if isinstance(error, AscertainError) else None
-    return NotDone(NotDoneKind.TRANSIENT, reason, retry_after=wait)
+    return NotDone(NotDoneKind.TRANSIENT, reason)
 
 
 def finding_of_look_error(error: BaseException, d: Definition) -> LookFinding:
     """A look-up's error is Unknown, never Absent (law 14)."""
-    return Unknown(reason=f"the look-up of {d.name} raised {type(error).__name__}: {error}"[:500])
+    return Unknown(reason=f"the look-up of {d.name} raised {_reason(error)}"[:500])
 
 
 def saw_sending(d: Definition, call: Call, finding: ActFinding) -> None:

@@ -23,6 +23,7 @@ from .engine import Engine
 
 HOLD = 30_000_000  # µs that a taken operation is passed by by other workers
 TAKE = 50  # operations taken at once
+ALARMS_EVERY = 10_000_000  # µs between looks for what is missing or overdue, in one process
 NEEDS_INPUT = 15 * 60 * 1_000_000  # µs until an operation whose input is not kept is seen again
 
 
@@ -69,10 +70,18 @@ def sweeping(engine: Engine, limit: int, stop: Callable[[], bool] = lambda: Fals
             if not taken:
                 break
         engine.lives.remember()
-        report.alarms = alarms(engine)
+        report.alarms = _alarms(engine)
     except StoreError as error:
         report.errors.append(str(error))
     return report
+
+
+def _alarms(engine: Engine) -> list[Alarm]:
+    """Return the alarms, looked for now and then: they read more than what is due."""
+    now = engine.clock.boottime()
+    if engine.alarms_at is None or now - engine.alarms_at >= ALARMS_EVERY:
+        engine.alarms_at, engine.alarms = now, alarms(engine)
+    return list(engine.alarms)
 
 
 def _take(engine: Engine, limit: int) -> list[Snapshot]:

@@ -38,7 +38,8 @@ class Written(msgspec.Struct, frozen=True):
 
     `applied`: it is durable. Otherwise nothing of it was written, and `current` is what the
     store holds now (None: no such operation), or `taken_by` is the operation that already owns
-    one of its effect references under the same contract.
+    one of its effect references under the same contract, or already supersedes the same one.
+    If a change of `also` fails, `current` is the main operation's (None if it is new).
     """
 
     applied: bool

@@ -108,6 +108,7 @@ class PostgresStore(reads.SharedVerbs):
         newest = steps[-1][0]
         with self._pool.use() as raw, raw.transaction():
             session = Session(raw)
+            self._check_server(session)
             if self._version(session) == newest:
                 return
             session.ask(self.queries["migration_lock"], (MIGRATION_LOCK,))
@@ -117,7 +118,7 @@ class PostgresStore(reads.SharedVerbs):
                     f"The store {self.name} has schema {version}, this version of Ascertain "
                     f"knows {newest}; install the version that wrote it, or a newer one."
                 )
-            if version and version < newest and not allowed:
+            if version < newest and not allowed:
                 raise SchemaMismatch(
                     f"The store {self.name} has schema {version}, this version of Ascertain "
                     f"needs {newest}; stop its older users, then run `ascertain store migrate`."
@@ -128,6 +129,19 @@ class PostgresStore(reads.SharedVerbs):
             session.do(self.queries["meta_set"], ("schema", str(newest)))
             # Made once, at the store's creation: all machines derive the same target keys from it.
             session.do(self.queries["meta_first"], ("secret", secrets.token_hex(32)))
+
+    def _check_server(self, session: Session) -> None:
+        [(isolation, standby)] = session.ask(self.queries["isolation"], ())
+        if isolation != "read committed":
+            raise StoreUnavailable(
+                f"The store {self.name} has {isolation.upper()} as its default isolation, under "
+                "which the loser of a key would not see the winner; set "
+                "default_transaction_isolation to 'read committed' for this user."
+            )
+        if standby:
+            raise StoreUnavailable(
+                f"The store {self.name} is a read-only standby; name the primary server."
+            )
 
     def _version(self, session: Session) -> int:
         if not session.ask(self.queries["meta_exists"], ())[0][0]:

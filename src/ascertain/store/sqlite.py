@@ -204,7 +204,7 @@ class SqliteStore(reads.SharedVerbs):
                 f"The store {self.path} has schema {version}, this version of Ascertain knows "
                 f"{newest}; install the version that wrote it, or a newer one."
             )
-        if version and version < newest and not allowed:
+        if version < newest and not allowed:
             raise SchemaMismatch(
                 f"The store {self.path} has schema {version}, this version of Ascertain needs "
                 f"{newest}; stop its older users, then run `ascertain store migrate`."

@@ -2,55 +2,30 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Iterable
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 import msgspec
 
+from ascertain.core import matcher
+
+from .classify.redact import redacted
+
 EXCERPT = 300  # characters of an answer that are kept as evidence
-LONGEST_WAIT = 30 * 86400  # seconds: a longer Retry-After is kept as this
+LONGEST_WAIT = 30 * 86400.0  # seconds: a longer Retry-After is kept as this
 # Beside the plain ones: the target's own ids of a request, and marks of a replayed answer.
 KEPT_HEADERS = (
     "content-type", "location", "etag", "date", "retry-after", "request-id", "x-request-id",
     "x-correlation-id", "x-amzn-requestid", "x-github-request-id", "cf-ray",
     "idempotent-replayed", "idempotency-replayed", "x-idempotency-lookup",
 )  # fmt: skip
-GONE = "[redacted]"
-
-_CREDENTIAL = re.compile(
-    r"(authori[sz]ation|cookie|token|secret|passw(or)?d|signature|credential"
-    r"|(api|access|auth|private|subscription)-?key)$|^x-auth(-|$)",
-    re.IGNORECASE,
-)
-_FIELD = re.compile(
-    r"""(["']?[\w.-]*(?:token|secret|passw(?:or)?d|api_?key|authorization|cookie)["']?\s*[:=]\s*)"""
-    r"""("[^"]*(?:"|$)|'[^']*(?:'|$)|[^\s,;&"'}]+)""",
-    re.IGNORECASE,
-)
-_SCHEME = re.compile(r"\b(Bearer|Basic)\s+[\w.~+/=-]+", re.IGNORECASE)
-_SHORTEST = 4  # characters of a credential that is looked for in answers
-
-
-def is_credential(name: str) -> bool:
-    """Tell whether a header carries a credential, going by its name (law 11).
-
-    `Idempotency-Key` and its like are none: they are part of what is frozen.
-    """
-    return "idempot" not in name.lower() and bool(_CREDENTIAL.search(name))
-
-
-def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return a text without these secrets and without what looks like one."""
-    for secret in secrets:
-        if len(secret) >= _SHORTEST:
-            text = text.replace(secret, GONE)
-    return _SCHEME.sub(GONE, _FIELD.sub(rf"\g<1>{GONE}", text))
 
 
 class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer, read in full. `headers` has lower-case names, `elapsed` is in µs."""
+    """An answer, read in full. `headers` has lower-case names, and several of one name are
+    joined by commas; `elapsed` is in µs."""
 
     status: int
     headers: dict[str, str]
@@ -67,13 +42,16 @@ class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     def json(self) -> Any:
         """The body as JSON; raises ValueError if it is none."""
-        return msgspec.json.decode(self.content)
+        try:
+            return msgspec.json.decode(self.content)
+        except RecursionError as error:
+            raise ValueError("the answer is nested too deeply") from error
 
     def body(self) -> Any:
         """The body as JSON, or its text where it is none."""
         try:
             return self.json()
-        except (ValueError, RecursionError):
+        except ValueError:
             return self.text
 
     def evidence(self) -> dict[str, Any]:
@@ -90,24 +68,42 @@ def evidence_of(
 ) -> dict[str, Any]:
     """Return what is kept of an answer; `secrets` are the credentials that were sent."""
     secrets = tuple(secrets)
-    kept = {n: redact(headers[n][:EXCERPT], secrets) for n in KEPT_HEADERS if n in headers}
+    kept = {
+        n: redacted(headers[n][: 8 * EXCERPT], secrets)[:EXCERPT]
+        for n in KEPT_HEADERS
+        if n in headers
+    }
     # More than the excerpt is redacted, so that no secret is cut in two at its end.
-    text = redact(content[: 8 * EXCERPT].decode("utf-8", "replace"), secrets)
-    line = f"{status} {reason}".strip()
+    text = redacted(content[: 8 * EXCERPT].decode("utf-8", "replace"), secrets)
+    line = redacted(f"{status} {reason[:EXCERPT]}".strip(), secrets)
     return {"status": status, "line": line, "headers": kept, "excerpt": text[:EXCERPT]}
 
 
-def retry_after(headers: dict[str, str]) -> float | None:
-    """Return the seconds of a Retry-After header; None for nonsense.
+def retry_after(answer: HttpAnswer, wait: str = "") -> float | None:
+    """Return how many seconds the answer asks to wait; None for nonsense.
 
-    A date is taken relative to the answer's own Date (RFC 9110 section 10.2.3), so that the
-    two clocks need not agree; without one it is None.
+    It stands where the contract says (`wait`, like `body:retry_in`), else in Retry-After: a
+    number, or a date relative to the answer's own Date (RFC 9110 section 10.2.3), so that the
+    two clocks need not agree.
     """
-    value = headers.get("retry-after", "").strip()
-    if re.fullmatch(r"\d{1,12}(\.\d+)?", value):
-        return min(float(value), LONGEST_WAIT)
+    where, _, name = wait.partition(":")
+    if where == "body":
+        found = matcher.places(answer.body(), name)
+        text = matcher.text_of(found[0]) if found else ""
+    else:
+        text = answer.headers.get((name or "retry-after").lower(), "").strip()
     try:
-        span = parsedate_to_datetime(value) - parsedate_to_datetime(headers.get("date", ""))
-    except (TypeError, ValueError, IndexError):
+        seconds = float(text)
+    except ValueError:
+        seconds = _until(text, answer.headers.get("date", ""))
+    if not math.isfinite(seconds) or seconds < 0:
         return None
-    return min(max(span.total_seconds(), 0.0), LONGEST_WAIT)
+    return min(seconds, LONGEST_WAIT)
+
+
+def _until(then: str, now: str) -> float:
+    try:
+        span = parsedate_to_datetime(then) - parsedate_to_datetime(now)
+    except (TypeError, ValueError, IndexError):
+        return math.nan
+    return max(span.total_seconds(), 0.0)

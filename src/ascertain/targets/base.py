@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from typing import Any, Protocol
 
-import msgspec
-
 from ascertain.core.model import ActFinding, LookFinding, Request
 
 
@@ -36,13 +34,6 @@ class Target(Protocol):
         """Return what is there under `call.target_key`; changes nothing."""
 
 
-class Sent(msgspec.Struct, frozen=True):
-    """An effect request that is about to be sent: what is recorded before its first byte."""
-
-    request: Request
-    at: int  # µs on the local clock that counts suspend
-
-
 class SendTrace:
     """What is known about the sending of one attempt's effect request. Thread-safe.
 
@@ -55,7 +46,7 @@ class SendTrace:
         self.whole = False  # every byte was handed to the socket
         self.answered = False  # the answer was read in full
         self.finding: Any = None  # what the effect request's answer amounted to
-        self._started = self._sealed = False
+        self._started = False
         self._lock = threading.Lock()
 
     @property
@@ -65,7 +56,8 @@ class SendTrace:
 
     @property
     def sent_nothing(self) -> bool:
-        """Whether no byte of an effect request has left so far; see `seal`."""
+        """Whether no byte of an effect request has left  so far; for good once the
+        client is closed."""
         return not self._started
 
     def admit(self) -> bool:
@@ -77,18 +69,6 @@ class SendTrace:
                 return False
             return True
 
-    def start(self) -> bool:
-        """Note that bytes may leave from now on; False where that was ruled out by `seal`."""
-        with self._lock:
-            self._started = self._started or not self._sealed
-            return self._started
-
-    def seal(self) -> bool:
-        """Rule out that anything is sent from now on; True if nothing was sent before either.
-
-        Only after this is "never sent" a proof: a thread of the action's code that is still
-        about to send can no longer begin.
-        """
-        with self._lock:
-            self._sealed = True
-            return not self._started
+    def start(self) -> None:
+        """Note that bytes may leave from now on."""
+        self._started = True

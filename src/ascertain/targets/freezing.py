@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json as jsonlib
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,10 +13,19 @@ import httpx2
 from ascertain.core.errors import InputRefused, SendRefused
 from ascertain.core.model import Request
 
-from .answer import is_credential
+from .classify.redact import is_secret
 
-_OURS = frozenset({"connection", "expect", "keep-alive", "te", "transfer-encoding", "upgrade"})
-_STAND_IN = "ascertain-boundary-not-yet-known"
+BODY_BYTES = 25 * 1024 * 1024  # of a request; more goes by reference, or in parts of its own
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+# The wire writes these: given as well, they let one request be read as two (RFC 9112 section 11).
+_OURS = frozenset({
+    "connection", "content-length", "expect", "keep-alive", "proxy-connection", "te", "trailer",
+    "transfer-encoding", "upgrade",
+})  # fmt: skip
+# What may be sent beside a frozen request, with credentials (law 11).
+_BESIDE = frozenset({"date", "traceparent", "tracestate", "baggage", "b3"})
+_STAND_IN = hashlib.sha256(b"boundary").hexdigest()[:32]
 
 
 def freeze(
@@ -37,47 +47,102 @@ def freeze(
     SendRefused for credentials in headers or URL, which lie outside what is frozen, and
     InputRefused for what JSON cannot carry.
     """
-    given = _checked_headers(headers or {})
+    given = {n: v for n, v in (headers or {}).items() if n.lower() != "content-length"}
     if json is not None:
         content = _json(json)
         if not any(n.lower() == "content-type" for n in given):
             given["Content-Type"] = "application/json"
+    parts = {"content": content, "data": data, "params": params}
     try:
-        made = _encoded(method, url, content, data, files, given, params)
+        made = _encoded(method, url, given, parts, files)
     except (httpx2.InvalidURL, UnicodeError, TypeError) as error:
-        raise InputRefused(f"{method} {url!r} cannot be sent: {error}") from error
-    if made.url.scheme not in ("http", "https") or not made.url.host:
-        raise InputRefused(f"{method} {url!r} cannot be sent: write the whole address, https://…")
-    if made.url.userinfo:
-        raise SendRefused(
-            "a password in the address must not be frozen with the request: pass it when"
-            " sending, auth=(user, password)"
-        )
-    kept = [(n, v) for n, v in given.items() if n.lower() not in ("content-length", "content-type")]
+        raise InputRefused(f"{method} {_shown(url)} cannot be sent: {error}") from error
+    kept = [(n, v) for n, v in given.items() if n.lower() != "content-type"]
     if "content-type" in made.headers:
         kept.append(("Content-Type", made.headers["content-type"]))
-    return Request(
+    address = made.url if made.url.userinfo else made.url.copy_with(fragment=None)
+    whole = Request(
         method=method.upper(),
-        url=str(made.url.copy_with(fragment=None)),
+        url=str(address),
         headers=tuple(kept),
         body=made.content,
         key_forms=key_forms,
     )
+    check(whole)
+    return whole
 
 
-def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    secret = [n for n in headers if is_credential(n)]
+def _shown(url: str) -> str:
+    """Return an address without what may be secret in it."""
+    return repr(re.sub(r"(?<=://)[^/?#]*@", "", url).partition("?")[0])
+
+
+def check(request: Request) -> None:
+    """Refuse what must not be frozen or sent: credentials, a second request hidden in the
+    head, a body beyond the bound. Raises SendRefused or InputRefused, showing no credential."""
+    shown = _shown(request.url)
+    if not _TOKEN.fullmatch(request.method):
+        raise InputRefused(f"method {request.method!r} is none that HTTP knows")
+    try:
+        url = httpx2.URL(request.url)
+    except httpx2.InvalidURL as error:
+        raise InputRefused(f"{request.method} {shown} cannot be sent: {error}") from error
+    if url.userinfo:
+        raise SendRefused(
+            f"the password in {shown} must not be frozen with the request: pass it when"
+            " sending, auth=(user, password)"
+        )
+    if url.scheme not in ("http", "https") or not url.host:
+        raise InputRefused(
+            f"{request.method} {shown} cannot be sent: write the whole address, https://…"
+        )
+    secret = [n for n, _ in request.headers if is_secret(n)]
     if secret:
         raise SendRefused(
             f"{', '.join(secret)} must not be frozen with the request: pass it when sending,"
             " call.http.send(request, headers=…) or auth=(user, password)"
         )
-    for name, value in headers.items():
-        if name.lower() in _OURS:
-            raise SendRefused(f"header {name} is the client's own: leave it out")
-        if not name.isascii() or any(c in "\r\n\0" for c in name + value):
-            raise InputRefused(f"header {name!r} has characters that no header can carry")
-    return dict(headers)
+    check_headers(request.headers)
+    if len(request.body) > BODY_BYTES:
+        raise InputRefused(
+            f"the body has {len(request.body)} bytes, the bound is {BODY_BYTES}: upload it in an"
+            " operation of its own, and pass a reference"
+        )
+
+
+def check_headers(headers: Iterable[tuple[str, str]]) -> None:
+    """Refuse headers that the wire writes itself, that stand there twice, or whose characters
+    could end their line."""
+    seen: set[str] = set()
+    for name, value in headers:
+        lower = name.lower()
+        if not _TOKEN.fullmatch(name):
+            raise InputRefused(f"header {name!r} is no name of a header")
+        if lower in _OURS:
+            raise SendRefused(f"header {name} is written by the wire itself: leave it out")
+        if lower in seen:
+            raise InputRefused(f"header {name} is given twice")
+        if _CONTROL.search(value) or value != value.strip(" \t"):
+            raise InputRefused(f"header {name} has characters that no header can carry")
+        seen.add(lower)
+
+
+def check_beside(headers: Mapping[str, str]) -> None:
+    """Refuse what is passed beside a request though it is no credential: it would be sent
+    without having been approved (law 11)."""
+    other = [n for n in headers if not is_secret(n) and n.lower() not in _BESIDE]
+    if other:
+        raise SendRefused(
+            f"{', '.join(other)} is not part of the request: put it into what prepare returns;"
+            " only credentials go beside it"
+        )
+
+
+def same_bytes(one: Request, other: Request) -> bool:
+    """Tell whether two requests are the same on the wire."""
+    return (one.method, one.url, one.headers, one.body) == (
+        other.method, other.url, other.headers, other.body,
+    )  # fmt: skip
 
 
 def _json(value: Any) -> bytes:
@@ -89,23 +154,19 @@ def _json(value: Any) -> bytes:
 
 
 def _encoded(
-    method: str, url: str, content: Any, data: Any, files: Any, headers: Any, params: Any
+    method: str, url: str, headers: dict[str, str], parts: dict[str, Any], files: Any
 ) -> httpx2.Request:
     if not files:
-        made = httpx2.Request(
-            method, url, content=content, data=data, headers=headers, params=params
-        )
+        made = httpx2.Request(method, url, headers=headers, **parts)
         made.read()
         return made
     loaded = [(name, _loaded(part)) for name, part in _pairs(files)]
+    rest = {n: v for n, v in headers.items() if n.lower() != "content-type"}
 
     def with_boundary(boundary: str) -> httpx2.Request:
         # httpx2 takes its boundary from a Content-Type that is given (2.16.2), else from chance.
         kind = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
-        rest = {n: v for n, v in headers.items() if n.lower() != "content-type"}
-        request = httpx2.Request(
-            method, url, data=data, files=loaded, headers={**rest, **kind}, params=params
-        )
+        request = httpx2.Request(method, url, headers={**rest, **kind}, files=loaded, **parts)
         request.read()
         return request
 

@@ -7,30 +7,35 @@ environment: each of them can send a request twice, or somewhere else, below the
 from __future__ import annotations
 
 import base64
+import ssl
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import httpcore2
 import httpx2
 
+from ascertain.core import contract as contracts
+from ascertain.core import matcher
 from ascertain.core.contract import NO_CONTRACT, Contract
 from ascertain.core.errors import SendRefused
 from ascertain.core.model import ActFinding, Request, Unknown
 
-from .answer import HttpAnswer, evidence_of, is_credential
-from .base import SendTrace, Sent
+from .answer import HttpAnswer, evidence_of
+from .base import SendTrace
 from .classify.answers import exists, finding_of, success_of
-from .freezing import freeze
-from .wire import DeadlinePassed, Wire
+from .classify.redact import is_secret
+from .freezing import check as check_request
+from .freezing import check_beside, check_headers, freeze, same_bytes
+from .http_async import AsyncEffectHttp
+from .wire import ANSWER_BYTES, DeadlinePassed, Wire
 
-ANSWER_BYTES = 1024 * 1024  # of an answer's body that are read; more makes it unusable
 # Safe by RFC 9110 section 9.2.1, and by RFC 4918 (PROPFIND), RFC 3253 (REPORT), RFC 5323
 # (SEARCH), RFC 10008 (QUERY).
 SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "REPORT", "SEARCH", "QUERY"})
 AGENT = "ascertain"
-# What may be sent beside a frozen request (law 11), with credentials.
-BESIDE = frozenset({"date", "traceparent", "tracestate", "baggage", "b3", "x-requested-with"})
 
 
 class Answered(Exception):
@@ -65,18 +70,18 @@ class EffectHttp:
         contract: Contract = NO_CONTRACT,
         request: Request | None = None,
         effect: bool = True,
-        on_send: Callable[[Sent], None] | None = None,
-        key_forms: tuple[str, ...] = (),
-        ssl_context: Any = None,
+        ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         """`deadline` and `clock` in µs on one local clock that counts suspend.
 
-        `on_send` runs before the first byte of the effect request; what it raises stops the
-        sending. `key_forms`: the texts in which the target key occurs in what it is given.
+        Raises ContractInvalid for a contract whose matchers nobody can read.
         """
+        if contract.protocol == "http":
+            for text in contracts.matchers(contract).values():
+                matcher.parse(text)
         self._deadline = deadline if callable(deadline) else lambda: deadline
         self._clock, self._contract, self._frozen, self._effect = clock, contract, request, effect
-        self._on_send, self._key_forms, self._ssl = on_send, key_forms, ssl_context
+        self._ssl = ssl_context
         self._trace = SendTrace()
         self._lock = threading.Lock()
         self._wires: set[Wire] = set()
@@ -104,8 +109,8 @@ class EffectHttp:
         headers are sent, and kept out of what is recorded.
         """
         given = dict(headers or {})
-        secret = {n: given.pop(n) for n in list(given) if is_credential(n)}
-        made = freeze(method, url, headers=given, key_forms=self._key_forms, **body)
+        secret = {n: given.pop(n) for n in list(given) if is_secret(n)}
+        made = freeze(method, url, headers=given, **body)
         return self.send(made, headers=secret, auth=auth, check=check, effect=effect)
 
     def send(
@@ -125,16 +130,10 @@ class EffectHttp:
         success raises Answered with what it proves. Raises SendRefused for a second effect
         request, DeadlinePassed, and httpcore2's errors where no answer came.
         """
-        beside = dict(headers or {})
-        for name in beside:
-            if not is_credential(name) and name.lower() not in BESIDE:
-                raise SendRefused(f"{name} is not part of the request: freeze it with the request")
-        if auth is not None:
-            token = base64.b64encode(f"{auth[0]}:{auth[1]}".encode()).decode()
-            beside["Authorization"] = f"Basic {token}"
-        secrets = (*beside.values(), *(v.split(" ", 1)[-1] for v in beside.values()))
-        secrets += (auth[1],) if auth is not None else ()
-        acts = self._effect and self._acts(request, effect)
+        beside = _beside(request, headers or {}, auth)
+        secret = [v for n, v in beside.items() if is_secret(n)]
+        secrets = (*secret, *(v.split(" ", 1)[-1] for v in secret), *(auth or ())[1:])
+        acts = self._effect and self._acts(request, effect=effect)
         if acts:
             self._admit(request)
         answer, whole = self._exchange(request, beside, secrets, self._trace if acts else None)
@@ -145,13 +144,18 @@ class EffectHttp:
             raise large
         return self._judged(answer, check=check) if acts else answer
 
-    def _acts(self, request: Request, effect: bool | None) -> bool:
+    def _acts(self, request: Request, *, effect: bool | None) -> bool:
         if self._frozen is not None and same_bytes(request, self._frozen):
             return True
         return request.method not in SAFE if effect is None else effect
 
     def _admit(self, request: Request) -> None:
         """Let one effect request through, and only the one that was frozen (laws 11, 17)."""
+        if self._contract.protocol != "http":
+            raise SendRefused(
+                f"contract {self._contract.id} is about {self._contract.protocol}: call.http"
+                " cannot judge an answer by it; name a contract about HTTP"
+            )
         if self._frozen is not None and not same_bytes(request, self._frozen):
             raise SendRefused(
                 "this is not the request that was frozen: send call.request, and change it"
@@ -183,11 +187,11 @@ class EffectHttp:
             scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
         )
         head = [(n.encode(), v.encode("utf-8")) for n, v in head_of(request, beside)]
-        before = None if trace is None or self._on_send is None else self._about_to_send(request)
-        wire = Wire(self._deadline, self._clock, trace, before)
+        wire = Wire(self._deadline, self._clock, trace)
         with wire, self._registered(wire):
+            context = self._ssl or (_trusted() if url.scheme == "https" else None)
             pool = httpcore2.ConnectionPool(
-                network_backend=wire, ssl_context=self._ssl, max_keepalive_connections=0, retries=0
+                network_backend=wire, ssl_context=context, max_keepalive_connections=0, retries=0
             )
             with (
                 pool,
@@ -196,7 +200,7 @@ class EffectHttp:
                 content, whole = _read(response)
                 if whole:
                     wire.release()
-        headers = {n.decode("latin-1").lower(): v.decode("latin-1") for n, v in response.headers}
+        headers = _joined(response.headers)
         reason = bytes(response.extensions.get("reason_phrase", b"")).decode("latin-1")
         answer = HttpAnswer(
             status=response.status,
@@ -209,17 +213,18 @@ class EffectHttp:
         )
         return answer, whole
 
-    def _about_to_send(self, request: Request) -> Callable[[], None]:
-        record = self._on_send
-        assert record is not None
-        return lambda: record(Sent(request, self._clock()))
-
-    def _registered(self, wire: Wire) -> _Registered:
+    @contextmanager
+    def _registered(self, wire: Wire) -> Iterator[None]:
+        """Keep a wire where `close` finds it, for as long as it is in use."""
         with self._lock:
             if self._closed:
                 raise DeadlinePassed("this attempt has ended: nothing is sent any more")
             self._wires.add(wire)
-        return _Registered(self._wires, wire, self._lock)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._wires.discard(wire)
 
     def get(self, url: str, **more: Any) -> HttpAnswer:
         """Send GET; see `request`."""
@@ -250,7 +255,7 @@ class EffectHttp:
         return self.request("DELETE", url, **more)
 
     def close(self) -> None:
-        """End this attempt's sending: connections are cut, nothing more is sent."""
+        """End this attempt's sending: connections are cut, and no send begins after this."""
         with self._lock:
             self._closed = True
             wires = list(self._wires)
@@ -258,28 +263,26 @@ class EffectHttp:
             wire.cut()
 
 
-class _Registered:
-    """Keeps a wire where `close` finds it, for as long as it is in use."""
-
-    def __init__(self, wires: set[Wire], wire: Wire, lock: threading.Lock) -> None:
-        self._wires, self._wire, self._lock = wires, wire, lock
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._wires.discard(self._wire)
+@lru_cache(maxsize=1)
+def _trusted() -> ssl.SSLContext:
+    """Read the system's certificates once: it takes 20 ms."""
+    return httpcore2.default_ssl_context()
 
 
-def same_bytes(one: Request, other: Request) -> bool:
-    """Tell whether two requests are the same on the wire."""
-    return (one.method, one.url, one.headers, one.body) == (
-        other.method,
-        other.url,
-        other.headers,
-        other.body,
-    )
+def _beside(
+    request: Request, headers: Mapping[str, str], auth: tuple[str, str] | None
+) -> dict[str, str]:
+    """Return what is sent beside a request, all of it checked before anything is sent."""
+    check_request(request)
+    check_beside(headers)
+    beside = dict(headers)
+    if auth is not None:
+        if ":" in auth[0]:
+            raise SendRefused("a user name with a colon cannot be sent (RFC 7617 section 2)")
+        token = base64.b64encode(f"{auth[0]}:{auth[1]}".encode()).decode()
+        beside["Authorization"] = f"Basic {token}"
+    check_headers((*request.headers, *beside.items()))
+    return beside
 
 
 def head_of(request: Request, beside: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -308,7 +311,13 @@ def _read(response: httpcore2.Response) -> tuple[bytes, bool]:
     return bytes(content), True
 
 
-from .http_async import AsyncEffectHttp  # noqa: E402 - the twin wraps the class above
+def _joined(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for raw, value in headers:
+        name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
+        found[name] = f"{found[name]}, {text}" if name in found else text
+    return found
+
 
 __all__ = [
     "Answered",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 from ascertain.core.model import Request
@@ -85,12 +86,13 @@ class AsyncEffectHttp:
         done: asyncio.Future[HttpAnswer] = loop.create_future()
 
         def work() -> None:
+            answer, error = None, None
             try:
                 answer = function(*args, **more)
-            except BaseException as error:  # noqa: BLE001 - handed to the awaiting caller
-                loop.call_soon_threadsafe(_settle, done, None, error)
-            else:
-                loop.call_soon_threadsafe(_settle, done, answer, None)
+            except BaseException as raised:  # noqa: BLE001 - handed to the awaiting caller
+                error = raised
+            with suppress(RuntimeError):  # the loop was closed meanwhile
+                loop.call_soon_threadsafe(_settle, done, answer, error)
 
         threading.Thread(target=work, name="ascertain-http", daemon=True).start()
         try:

@@ -24,6 +24,9 @@ from ascertain.core.errors import SendRefused
 
 from .base import SendTrace
 
+ANSWER_BYTES = 1024 * 1024  # of an answer's body that are read; more makes it unusable
+FRAMING_BYTES = 256 * 1024  # of an answer's heads and framing beside its body
+ADDRESSES = 8  # of one name that are tried, each for its share of the time
 TCP_USER_TIMEOUT = getattr(socket, "TCP_USER_TIMEOUT", None)  # Linux only
 CHUNK = 64 * 1024  # bytes read at once
 # Seconds of one wait: waits run on a clock that stands still in suspend, so the deadline's own
@@ -43,8 +46,7 @@ class DeadlinePassed(SendRefused):
 class Wire(httpcore2.NetworkBackend):
     """The connection of one request and its answer. `cut` may come from any thread.
 
-    `trace` is given for an effect request; `before` runs once before its first byte, and what
-    it raises stops the sending.
+    `trace` is given for an effect request.
     """
 
     def __init__(
@@ -52,15 +54,15 @@ class Wire(httpcore2.NetworkBackend):
         deadline: Callable[[], int],
         clock: Callable[[], int],
         trace: SendTrace | None = None,
-        before: Callable[[], None] | None = None,
     ) -> None:
         """`deadline` and `clock` in µs on one local clock that counts suspend."""
-        self._deadline, self._clock, self._trace, self._before = deadline, clock, trace, before
+        self._deadline, self._clock, self._trace = deadline, clock, trace
         self._sock: socket.socket | None = None
         self._cut = False
+        self._received = 0
         self._lock = threading.RLock()  # held over check and send, so a cut falls before or after
         self._wakes, self._waker = socket.socketpair()
-        self._wakes.setblocking(False)
+        self._wakes.settimeout(0)
 
     def __enter__(self) -> Self:
         """Return the wire; leave it by `release`, or it is cut."""
@@ -104,39 +106,75 @@ class Wire(httpcore2.NetworkBackend):
             raise DeadlinePassed(f"{what}: the connection was cut and nothing more is sent")
         return left
 
-    def wait(self, event: int) -> None:
-        """Wait until the socket is ready, the wire is cut or the deadline has passed."""
-        rest = self.left()
+    def wait(self, event: int, within: float | None = None) -> int:
+        """Wait until the socket is ready and return for what; raises TimeoutError if it is not
+        `within` seconds, DeadlinePassed if the wire is cut or its time is over.
+
+        The deadline is asked for again after each step: it may have been extended.
+        """
+        until = None if within is None else self._clock() + int(within * 1e6)
         with _Selector() as selector:
             with self._lock:
                 self.left()
                 assert self._sock is not None
                 selector.register(self._sock, event)
             selector.register(self._wakes, selectors.EVENT_READ)
-            while rest > 0:
-                step = min(rest, _STEP)
-                ready = selector.select(step)
+            while True:
+                rest = self.left()
+                if until is not None:
+                    rest = min(rest, (until - self._clock()) / 1e6)
+                    if rest <= 0:
+                        raise TimeoutError("it took too long")
+                ready = selector.select(min(rest, _STEP))
                 self.left()
-                if ready:
-                    return
-                rest -= step
-        self.cut()
-        raise TimeoutError("the deadline has passed")
+                for key, events in ready:
+                    if key.fileobj is self._sock:
+                        return events
 
-    def send(self, data: bytes, *, effect: bool) -> None:
-        """Hand bytes to the socket, in one write where its buffer takes them."""
+    def send(
+        self, data: bytes, *, effect: bool, meanwhile: Callable[[bytes], bool] | None = None
+    ) -> None:
+        """Hand bytes to the socket, in one write where its buffer takes them.
+
+        `meanwhile` gets what the other side says before all is written; if it returns True the
+        answer has begun, and the rest is not sent.
+        """
         effect = effect and self._trace is not None
-        if effect and self._before is not None:
-            self.left()  # nothing is recorded as sent that can no longer be
-            self._before()
         rest = memoryview(data)
         while rest:
             with self._lock:
                 rest = rest[self._send_some(rest, effect=effect) :]
-            if rest:
-                self.wait(selectors.EVENT_WRITE)
+            if rest and self._heard(meanwhile):
+                return
         if effect and self._trace is not None:
             self._trace.whole = True
+
+    def _heard(self, meanwhile: Callable[[bytes], bool] | None) -> bool:
+        """Wait until more can be written; True if the other side answers first, e.g. 413."""
+        if meanwhile is None:
+            self.wait(selectors.EVENT_WRITE)
+            return False
+        ready = self.wait(selectors.EVENT_WRITE | selectors.EVENT_READ)
+        return bool(ready & selectors.EVENT_READ) and self.overhear(meanwhile)
+
+    def overhear(self, meanwhile: Callable[[bytes], bool]) -> bool:
+        """Pass on what has come, if anything has; raises OSError at its end."""
+        with self._lock:
+            self.left()
+            assert self._sock is not None
+            try:
+                said = self._sock.recv(CHUNK)
+            except BlockingIOError:
+                return False
+        if not said:
+            raise ConnectionResetError("closed by the other side while the request was written")
+        self._count(said)
+        return meanwhile(said)
+
+    def _count(self, said: bytes) -> None:
+        self._received += len(said)
+        if self._received > ANSWER_BYTES + FRAMING_BYTES:
+            raise httpcore2.RemoteProtocolError(f"the answer has more than {ANSWER_BYTES} bytes")
 
     def _send_some(self, data: memoryview, *, effect: bool) -> int:
         left = self.left()
@@ -147,9 +185,8 @@ class Wire(httpcore2.NetworkBackend):
             with suppress(OSError):
                 self._sock.setsockopt(socket.IPPROTO_TCP, TCP_USER_TIMEOUT, min(most, 2**31 - 1))
         self.left()  # the last thing before the write
-        if effect and self._trace is not None and not self._trace.start():
-            self.cut()
-            raise DeadlinePassed("this attempt was settled as never sent: nothing is sent any more")
+        if effect and self._trace is not None:
+            self._trace.start()
         try:
             return self._sock.send(data)
         except BlockingIOError:
@@ -162,7 +199,9 @@ class Wire(httpcore2.NetworkBackend):
                 self.left()
                 assert self._sock is not None
                 with suppress(BlockingIOError):
-                    return self._sock.recv(most)
+                    said = self._sock.recv(most)
+                    self._count(said)
+                    return said
             self.wait(selectors.EVENT_READ)
 
     def connect_tcp(
@@ -176,40 +215,43 @@ class Wire(httpcore2.NetworkBackend):
         """Connect to the first address that answers, within what is left of the deadline."""
         last: OSError = OSError("no address")
         try:
-            for family, kind, proto, _, address in self._resolve(host, port):
+            found = self._resolve(host, port)[:ADDRESSES]
+            for number, (family, kind, proto, _, address) in enumerate(found):
+                share = self.left() / (len(found) - number)
                 try:
-                    self._connect(socket.socket(family, kind, proto), address)
-                except TimeoutError:
-                    raise
+                    self._connect(socket.socket(family, kind, proto), address, share)
                 except OSError as error:
                     last = error
                 else:
                     return Stream(self)
-        except TimeoutError as error:
-            raise httpcore2.ConnectTimeout(f"no connection to {host}:{port}") from error
+        except DeadlinePassed as error:
+            raise httpcore2.ConnectTimeout(f"no connection to {host}:{port}: {error}") from error
         except OSError as error:
             last = error
+        if isinstance(last, TimeoutError):
+            raise httpcore2.ConnectTimeout(f"no connection to {host}:{port}") from last
         raise httpcore2.ConnectError(f"{host}:{port}: {last}") from last
 
-    def _connect(self, sock: socket.socket, address: Any) -> None:
+    def _connect(self, sock: socket.socket, address: Any, within: float) -> None:
         with self._lock:
             if self._sock is not None:
                 self._sock.close()
             self._sock = sock
             self.left()
-            sock.setblocking(False)
+            sock.settimeout(0)  # never waits by itself
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             code = sock.connect_ex(address)
         if code not in _CONNECTING:
             raise OSError(code, errno.errorcode.get(code, "error"))
-        self.wait(selectors.EVENT_WRITE)
+        self.wait(selectors.EVENT_WRITE, within)
         if failed := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             raise OSError(failed, errno.errorcode.get(failed, "error"))
 
     def _resolve(self, host: str, port: int) -> list[Any]:
         """Look a name up in a thread: the resolver knows no deadline (glibc 2.36: 5 s a try)."""
-        if host.replace(".", "").isdigit() or ":" in host:
-            return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        with suppress(OSError, UnicodeError):
+            numeric = socket.AI_NUMERICHOST
+            return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=numeric)
         found: list[Any] = []
         failed: list[Exception] = []
 
@@ -236,6 +278,7 @@ class Stream(httpcore2.NetworkStream):
         """Speak over a connected wire."""
         self._wire = wire
         self._pending: list[bytes] = []
+        self._early = b""  # of an answer that began before the request was written in full
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Keep bytes for the one write."""
@@ -245,9 +288,12 @@ class Stream(httpcore2.NetworkStream):
         """Send what is kept, then read; both within what is left of the deadline."""
         if self._pending:
             self._flush()
+        if self._early:
+            early, self._early = self._early, b""
+            return early
         try:
             return self._receive(max_bytes)
-        except (TimeoutError, DeadlinePassed) as error:
+        except DeadlinePassed as error:
             raise httpcore2.ReadTimeout("no answer before the deadline") from error
         except OSError as error:
             raise httpcore2.ReadError(str(error)) from error
@@ -256,13 +302,18 @@ class Stream(httpcore2.NetworkStream):
         data = b"".join(self._pending)
         self._pending.clear()
         try:
-            self._wire.send(self._encoded(data), effect=True)
-        except TimeoutError as error:
-            raise httpcore2.WriteTimeout("not written before the deadline") from error
+            self._wire.send(self._encoded(data), effect=True, meanwhile=self._hear)
         except OSError as error:
+            with suppress(OSError, DeadlinePassed):
+                if self._wire.overhear(self._hear):
+                    return  # it answered before it closed the connection
             # Not WriteError: httpcore2 swallows that and reads on, hoping for an early answer.
             self._wire.cut()
             raise httpcore2.NetworkError(str(error)) from error
+
+    def _hear(self, said: bytes) -> bool:
+        self._early = said
+        return True
 
     def _encoded(self, data: bytes) -> bytes:
         return data
@@ -282,9 +333,9 @@ class Stream(httpcore2.NetworkStream):
         """Speak TLS from here; the handshake carries nothing of the request."""
         try:
             return TlsStream(self._wire, ssl_context, server_hostname)
-        except TimeoutError as error:
+        except DeadlinePassed as error:
             raise httpcore2.ConnectTimeout("no TLS connection before the deadline") from error
-        except OSError as error:  # ssl.SSLError is one
+        except (OSError, ValueError) as error:  # ssl.SSLError; ValueError: no name for TLS
             raise httpcore2.ConnectError(str(error)) from error
 
     def get_extra_info(self, info: str) -> Any:
@@ -303,8 +354,17 @@ class TlsStream(Stream):
         self._exchange(self._tls.do_handshake)
 
     def _encoded(self, data: bytes) -> bytes:
-        self._tls.write(data)
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self._tls.write(rest) :]
         return self._outgoing.read()
+
+    def _hear(self, said: bytes) -> bool:
+        """Tell an answer from what TLS itself says, e.g. a ticket after the handshake."""
+        self._incoming.write(said)
+        with suppress(ssl.SSLWantReadError):
+            self._early = self._tls.read(CHUNK)
+        return bool(self._early)
 
     def _receive(self, most: int) -> bytes:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import time
 
 from ascertain import InputMismatch, State
 from ascertain.acceptance.actions import stored_task
@@ -14,7 +13,7 @@ from .base import TEXT, WITHIN, Ending, Scenario, Stage, recover, says, settled,
 
 def task_then_mail(stage: Stage) -> Ending:
     """The task is saved and its receipt lost; the mail that follows it has not been sent."""
-    stage.set("task", "mail", timeout=1.5, late=1.0)
+    stage.set("task", "mail", timeout=2.0, late=1.0)
     task, mail = stage.mark("task"), stage.mark("mail")
     blind = stage.aside(_blind_task_then_mail, stage)
     caller = stage.worker("task", {"case": task, "text": TEXT})
@@ -55,7 +54,7 @@ def _blind_task_then_mail(stage: Stage) -> int:
 def frozen_before_write(stage: Stage) -> Ending:
     """The caller freezes between its look at the deadline and the write, and is thawed after
     recovery: the target itself refuses the second create."""
-    stage.set("task", timeout=1.2, late=0.8)
+    stage.set("task", timeout=1.5, late=0.8)
     blind = stage.aside(stage.blind_process("task", "stop_before"))
     caller = stage.worker("task", {"case": stage.mark(), "text": TEXT}, moment="stop_before")
     caller.ready()
@@ -78,7 +77,7 @@ def frozen_before_write(stage: Stage) -> Ending:
 def replay_unauthorized(stage: Stage) -> Ending:
     """The effect landed, its answer was lost, and the replay is answered 401: that speaks for
     the replay alone, so the operation stays unknown until it is found."""
-    stage.set("task", timeout=2.0, late=1.0)
+    stage.set("task", timeout=2.0, late=1.0, first_delay=1.0)
     blind = stage.aside(stage.blind_twice("task", "drop_response", "PUT"))
     proxy = stage.proxies["task"]
     proxy.drop_response("PUT")
@@ -95,7 +94,7 @@ def replay_unauthorized(stage: Stage) -> Ending:
 
 def approval_then_crash(stage: Stage) -> Ending:
     """Approved, then the caller dies before it sends; what is sent later is what was approved."""
-    stage.set("task", timeout=1.2, late=0.8, approval=True)
+    stage.set("task", timeout=1.5, late=0.8, approval=True)
     blind = stage.aside(stage.blind_process("task", "kill_before"))
     ledger, actions = stage.open()
     given = {"case": stage.mark(), "text": TEXT}
@@ -106,7 +105,7 @@ def approval_then_crash(stage: Stage) -> Ending:
     checks.that(stage.proxies["task"].log == (), "something was sent before the approval")
     checks.that(_refused(actions, stage), "a changed text was let through before the approval")
     ledger.approve(waiting, by="ben", digest=asked.digest)
-    caller = stage.worker("task", given, moment="kill_before", wait=2.0)
+    caller = stage.worker("task", given, moment="kill_before")
     caller.ready()
     caller.go()
     caller.until_dead()
@@ -118,7 +117,8 @@ def approval_then_crash(stage: Stage) -> Ending:
     checks.that(again.request == asked.request, "the frozen request changed")
     checks.that(TEXT.encode() in stored, "the approved text is not what is stored")
     checks.that(_body(asked.request["body"]) == stored, "the stored bytes are not the approved")
-    checks.that(receipt.attempts == 2, "it was not resumed by a second attempt")
+    checks.that(receipt.attempts >= 2, "it was not resumed by another attempt")
+    checks.that(stage.sent("task") == 1, "it was sent more than once")
     words = {
         "en": "After the crash it was sent under its own name; the target holds exactly the"
         f" {len(stored)} bytes that ben approved, and a changed text was refused.",
@@ -148,11 +148,9 @@ def request_lost(stage: Stage) -> Ending:
     blind = stage.aside(stage.blind_twice("task", "drop_request", "PUT"))
     stage.proxies["task"].drop_request("PUT")
     _, actions = stage.open()
-    began = time.monotonic()
     receipt = actions["task"](case=stage.mark(), text=TEXT, wait=WITHIN)
     checks = Checks()
-    checks.that(receipt.attempts == 2, "it was not sent again under its own name")
-    checks.that(time.monotonic() - began < WITHIN, "it took too long")
+    checks.that(stage.sent("task") == 2, "it was not sent again under its own name")
     return Ending([receipt], blind.result(), checks)
 
 

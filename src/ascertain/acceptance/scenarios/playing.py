@@ -84,7 +84,11 @@ def play(scenario: Scenario, stage: Stage) -> Result:
         with stage:
             ending = scenario.play(stage)
     except Exception:  # noqa: BLE001 - a scenario that breaks is a finding, not the end
-        return _broken(scenario, traceback.format_exc(limit=-4), time.monotonic() - began)
+        error = traceback.format_exc(limit=-4)
+        said = stage.log.read_text("utf-8", "replace") if stage.log.exists() else ""
+        if said:
+            error = f"{said[-1000:]}\n{error}"
+        return _broken(scenario, error, time.monotonic() - began)
     asked = [
         Asked(stage.systems.of(WHATS[r.action]), (r.key, r.target_key)) for r in ending.receipts
     ]

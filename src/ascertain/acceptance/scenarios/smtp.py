@@ -26,7 +26,7 @@ def opaque(stage: Stage) -> Ending:
         waiting, "there", by="anna", ref=seen.id, why="it lies in the customer's mailbox"
     )
     checks.that(receipt.confirmed_by == "person", "the person's word did not count")
-    checks.that(receipt.attempts == 1, "it was sent again")
+    checks.that(stage.sent("mail") == 1, "it was sent again")
     return Ending([receipt], blind.result(), checks)
 
 

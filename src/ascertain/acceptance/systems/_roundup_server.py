@@ -6,6 +6,7 @@ Usage: ``python -P -B _roundup_server.py HOME HOST PORT PASSWORD``. One process 
 """
 
 import re
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -41,6 +42,18 @@ def _make(home: Path, web: str, password: str) -> None:
     _admin(home, "initialise", password)
 
 
+def _keep_open(database: Path) -> sqlite3.Connection:
+    """Keep a connection to the tracker's WAL database, so that its -wal and -shm files stay.
+
+    The last connection to close removes them, and an auditor that opens the database as root would
+    make them anew: root's for a moment, in which the server's user cannot write, and Roundup
+    answers 400 (seen with Roundup 2.6.0 and SQLite 3.40 on 2026-11-29).
+    """
+    connection = sqlite3.connect(database)
+    connection.execute("select count(*) from _issue").fetchone()
+    return connection
+
+
 def main() -> None:
     """Make the tracker if needed and serve it until a signal ends the process."""
     home, host, port, password = Path(sys.argv[1]), *sys.argv[2:5]
@@ -51,10 +64,14 @@ def main() -> None:
     # Origin does not begin with this address is refused.
     config = home / "config.ini"
     config.write_text(re.sub(r"(?m)^web = .*$", f"web = {web}", config.read_text("utf-8")), "utf-8")
+    kept = _keep_open(home / "db" / "db")
     from roundup.scripts.roundup_server import run
 
     sys.argv = ["roundup-server", "-n", host, "-p", port, "-t", "thread", f"{NAME}={home}"]
-    run()
+    try:
+        run()
+    finally:
+        kept.close()
 
 
 if __name__ == "__main__":

@@ -287,5 +287,5 @@ select exists (
 );
 
 -- name: isolation
--- Of a transaction that somebody else opened.
+-- Of a transaction that somebody else opened, or as the server's default is.
 select current_setting('transaction_isolation'), pg_is_in_recovery();

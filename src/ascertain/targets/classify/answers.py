@@ -17,7 +17,7 @@ def says(text: str, answer: HttpAnswer) -> bool:
 
 def exists(answer: HttpAnswer, contract: Contract) -> bool:
     """Tell whether the answer says that our identity exists already: read it back (law 6)."""
-    return says(contract.repeat.exists, answer)
+    return contract.protocol == "http" and says(contract.repeat.exists, answer)
 
 
 def finding_of(answer: HttpAnswer, contract: Contract) -> ActFinding | None:
@@ -29,7 +29,9 @@ def finding_of(answer: HttpAnswer, contract: Contract) -> ActFinding | None:
     every 2xx is left to the action's own code to judge.
     """
     seen, line = answer.evidence(), f"HTTP {answer.status}"
-    wait = retry_after(answer.headers)
+    wait = retry_after(answer, contract.wait)
+    if contract.protocol != "http":  # its words are not about this answer
+        return Unknown(line, wait, evidence=seen)
     for text, reason in (
         (contract.repeat.exists, "the target says that it exists already"),
         (contract.repeat.busy, "the target is still working on it"),
@@ -46,7 +48,8 @@ def finding_of(answer: HttpAnswer, contract: Contract) -> ActFinding | None:
         (NotDoneKind.REJECTED, refused.rejected),
     ):
         if says(text, answer):
-            return NotDone(kind, line, retry_after=wait, evidence=seen)
+            stored = says(contract.repeat.stored, answer)
+            return NotDone(kind, line, retry_after=wait, stored=stored, evidence=seen)
     if contract is NO_CONTRACT:
         success = answer.status // 100 == 2
     else:

@@ -9,20 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-MARK = "…"
+MARK = "[redacted]"
 SHORTEST = 4  # a credential shorter than this is no secret, and would blank half a text
 
-_NAMES = (
-    r"[\w-]*(?:passw(?:or)?d|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|signature"
-    r"|credential|session)[\w-]*|pwd|sig"
-)
 _USER = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
-_PARAMETER = re.compile(rf"([?&;](?:{_NAMES})=)[^&#;\s\"'<>]+", re.IGNORECASE)
-_FIELD = re.compile(rf"([\"'](?:{_NAMES})[\"']\s*:\s*[\"'])[^\"']+", re.IGNORECASE)
-_SCHEME = re.compile(r"\b(Basic|Bearer)\s+[A-Za-z0-9+/=._~-]{8,}")
+_FIELD = re.compile(
+    r"""((?:["']|\b)[\w.-]*(?:token|secret|passw(?:or)?d|pwd|api_?-?key|access_?-?key|private_?-?key"""
+    r"""|credentials?|signature|authorization|cookie|session_?id)["']?\s*[:=]\s*)"""
+    r"""("[^"]*(?:"|$)|'[^']*(?:'|$)|[^\s,;&"'<>}]+)""",
+    re.IGNORECASE,
+)
+_SCHEME = re.compile(r"\b(Bearer|Basic)\s+[\w.~+/=-]{6,}", re.IGNORECASE)
 _SECRET_HEADER = re.compile(
-    r"authorization$|cookie2?$|(?:^|[-_])(?:token|secret|password|api-?key|auth-?key|access-?key"
-    r"|credentials?|signature|session(?:-?id)?)$",
+    r"(authori[sz]ation|cookie2?|token|secret|passw(or)?d|signature|credentials?|session-?id"
+    r"|(api|access|auth|private|subscription)-?key)$|^x-auth(-|$)",
     re.IGNORECASE,
 )
 
@@ -32,12 +32,13 @@ def redacted(text: str, hide: Iterable[str] = ()) -> str:
     for secret in sorted(hide, key=len, reverse=True):
         if len(secret) >= SHORTEST:
             text = text.replace(secret, MARK)
-    text = _USER.sub(f"{MARK}@", text)
-    text = _PARAMETER.sub(rf"\1{MARK}", text)
-    text = _FIELD.sub(rf"\1{MARK}", text)
-    return _SCHEME.sub(rf"\1 {MARK}", text)
+    text = _SCHEME.sub(MARK, _USER.sub(f"{MARK}@", text))
+    return _FIELD.sub(rf"\g<1>{MARK}", text)
 
 
 def is_secret(header: str) -> bool:
-    """Tell whether a header of this name carries a credential; `Idempotency-Token` does not."""
-    return bool(_SECRET_HEADER.search(header)) and "idempot" not in header.lower()
+    """Tell whether a header carries a credential, going by its name (law 11).
+
+    `Idempotency-Token` and its like are none: they are part of what is frozen.
+    """
+    return "idempot" not in header.lower() and bool(_SECRET_HEADER.search(header))

@@ -1,0 +1,55 @@
+"""requests and urllib3.
+
+Sources of requests 2.34.2 and urllib3 2.8.0, read 2026-11-29. requests follows redirects by
+itself; urllib3 retries three times by itself, after a read error where the method is
+idempotent (PUT, DELETE …), and its MaxRetryError shows only the last try.
+"""
+
+from __future__ import annotations
+
+from .chain import frames, place
+from .proof import Says
+
+FAMILY = frozenset({"requests", "urllib3"})
+_NEVER = frozenset({
+    ("urllib3", "NewConnectionError"), ("urllib3", "NameResolutionError"),
+    ("urllib3", "ConnectTimeoutError"), ("urllib3", "EmptyPoolError"),
+    ("urllib3", "ClosedPoolError"), ("requests", "ConnectTimeout"),
+})  # fmt: skip
+_INVALID = frozenset({
+    ("urllib3", "LocationParseError"), ("urllib3", "URLSchemeUnknown"),
+    ("requests", "InvalidURL"), ("requests", "MissingSchema"), ("requests", "InvalidSchema"),
+    ("requests", "InvalidHeader"), ("requests", "InvalidJSONError"),
+})  # fmt: skip
+# requests.ConnectionError wraps NewConnectionError (never sent) as well as ProtocolError (a
+# reset, a lost answer). urllib3's ProxyError is no wrapper: its tunnel may have been answered.
+_WRAPPERS = frozenset({
+    ("requests", "ConnectionError"), ("requests", "SSLError"),
+    ("urllib3", "MaxRetryError"), ("urllib3", "SSLError"),
+})  # fmt: skip
+# Functions of requests that send a second request: redirects, and digest authentication.
+_AGAIN = frozenset({"resolve_redirects", "dispatch_hook", "handle_401", "handle_redirect"})
+
+
+def says(error: BaseException) -> Says | None:
+    """Return what an error of these clients proves; None where it is none."""
+    where = place(error)
+    if where[0] not in FAMILY:
+        return None
+    if where not in _NEVER | _INVALID | _WRAPPERS or _follows(error):
+        return Says.MAYBE
+    if where in _WRAPPERS:
+        return Says.LOOK_INSIDE
+    return Says.INVALID if where in _INVALID else Says.NEVER_SENT
+
+
+def _follows(error: BaseException) -> bool:
+    """Tell whether the failed try followed another: urllib3 calls `urlopen` anew for each."""
+    tries = 0
+    for module, function, _ in frames(error):
+        package = module.partition(".")[0]
+        tries += module == "urllib3.connectionpool" and function == "urlopen"
+        if tries > 1 or (package == "requests" and function in _AGAIN):
+            return True
+    # A MaxRetryError that lost its traceback (copied between processes) hides its tries.
+    return place(error) == ("urllib3", "MaxRetryError") and not tries

@@ -1,0 +1,372 @@
+"""What a driver does, in steps: send an effect request, wait for its answer, look things up.
+
+Between any two steps the adversary may freeze or crash the worker. The guards in the way are the
+real ones: the deadline, one request per attempt, the frozen bytes, what an answer proves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from random import Random
+from typing import Any
+
+import httpcore2
+
+from ascertain.core.draft import Case
+from ascertain.core.errors import SendRefused
+from ascertain.core.model import (
+    Absent,
+    Accepted,
+    Done,
+    Kind,
+    NotDone,
+    Request,
+    Several,
+    Unknown,
+)
+from ascertain.runtime import ledger as ledger_module
+from ascertain.runtime import perform
+from ascertain.runtime.driving import Act, Look, Sleep
+from ascertain.runtime.ledger import Ledger, make_call
+from ascertain.targets.http import Answered, HttpAnswer
+from ascertain.targets.wire import Wire
+
+from .auditor import NEVER, Send
+from .auditor import Look as Looked
+from .kinds import CONTROL, SECOND, KindOfTarget
+from .targets import Asked, Target
+from .world import HORIZON, STEP, Actor, Front, SimClock, World
+
+LEASE = 10 * SECOND
+NAMESPACE = "acme"
+ATTEMPTS = 12
+BOUNDS = {"timeout": LEASE / SECOND, "attempts": ATTEMPTS, "lookups": 25, "total": "2d",
+          "longest_delay": "2m", "accepted": "2h", "extensions": 3}  # fmt: skip
+Driving = Generator[int, None, Case]
+
+
+def prepare(ident: Any, *, order: str, text: str = "") -> Request:
+    body = {"id": ident.target_key, "order": order, "text": text}
+    return Request(
+        method="POST", url="https://target.example/things",
+        headers=(("Idempotency-Key", ident.target_key),), body=json.dumps(body).encode(),
+    )  # fmt: skip
+
+
+class Process:
+    """One process with a ledger: what a worker, a caller or a person works with."""
+
+    def __init__(self, world: World, actor: Actor, targets: dict[str, Target]) -> None:
+        self.world, self.actor, self.targets = world, actor, targets
+        self.clock = SimClock(actor)
+        self.ledger = Ledger(
+            Front(world, actor), namespace=NAMESPACE, clock=self.clock, worker=actor.name
+        )
+        self.engine = self.ledger.engine
+        self.actions = {name: self._register(name, t.kind) for name, t in targets.items()}
+
+    def _register(self, name: str, kind: KindOfTarget) -> Any:
+        own = {"sends": "own"} if kind.own else {"sends": "call", "prepare": prepare}
+
+        @self.ledger.action(
+            name, key="{order}", owner="anna", contract=kind.contract(), scope="acme",
+            risky=kind.risky, **own, **BOUNDS, **kind.declares,
+        )  # fmt: skip
+        def action(call: Any, *, order: str, text: str = "") -> None:
+            raise AssertionError("the simulator acts in its place")
+
+        if kind.looks:
+            late = f"{kind.late}s" if kind.assumed else None
+            action.lookup(control=CONTROL if kind.control else None, late=late)(lambda call: None)
+        return action
+
+    # --- what a driver carries out ---
+
+    def carry_out(self, asked: Act | Look | Sleep) -> Generator[int, None, Case | None]:
+        match asked:
+            case Act(ticket):
+                return (yield from act(self, ticket))
+            case Look(ticket):
+                return (yield from look(self, ticket))
+            case Sleep(duration):
+                yield max(duration, STEP)
+        return None
+
+    def drive(self, steps: Any) -> Generator[int, None, Any]:
+        answer = None
+        while True:
+            try:
+                asked = steps.send(answer)
+            except StopIteration as end:
+                return end.value
+            answer = yield from self.carry_out(asked)
+
+    def pause(self, where: str, chance: float = 0.02, longest: int = HORIZON) -> int:
+        return self.world.pause(self.actor, where, chance, longest)
+
+
+# --- effect requests ---
+
+
+class Line:
+    """A wire without a socket: its check of the deadline is the real one."""
+
+    left = Wire.left
+    _cut = False
+
+    def __init__(self, ticket: Any, clock: SimClock) -> None:
+        self._deadline, self._clock = (lambda: ticket.deadline), clock.boottime
+
+    def cut(self) -> None:
+        self._cut = True
+
+
+def act(p: Process, ticket: Any) -> Driving:
+    call = make_call(p.engine, ticket, effect=True)
+    d, world = ticket.definition, p.world
+    target = p.targets[d.name]
+    name = f"{d.name}/{ticket.case.operation.key}"
+    send: list[Send] = []
+    try:
+        yield p.pause("claimed")
+        answer = yield from request(p, ticket, call, target, send)
+        finding: Any = finding_of_answer(answer, d.declared.contract)
+    except Answered as error:
+        finding = error.finding
+        if perform.reads_back(error):
+            found = yield from read_back(p, ticket, target)
+            finding = perform.finding_of_read_back(found, error)
+    except (httpcore2.NetworkError, httpcore2.TimeoutException, SendRefused) as error:
+        finding = perform.finding_of_error(error, d, call)
+    finally:
+        call.close()
+    yield p.pause("answered")
+    case = p.engine.finish(ticket, finding)
+    stored = isinstance(finding, NotDone) and finding.stored
+    for one in world.story.sends if stored else ():  # the key's outcome speaks for all of them
+        if (one.name, one.key) == (name, send[0].key):
+            one.refused = one.refused or world.now
+    for one in send:
+        if isinstance(finding, NotDone):
+            one.refused = world.now
+        elif isinstance(finding, Unknown) and not target.kind.own and target.kind.late is not None:
+            one.latest = min(one.latest, world.now + target.kind.late * SECOND)
+    if isinstance(finding, Done | Accepted) and finding.ref is not None:
+        world.story.told.append((world.now, name, str(finding.ref)))
+    yield STEP
+    return case
+
+
+def request(
+    p: Process, ticket: Any, call: Any, target: Target, sends: list[Send]
+) -> Generator[int, None, HttpAnswer]:
+    """The one effect request of an attempt: admitted, checked, written, and answered or not."""
+    world, kind = p.world, target.kind
+    made = ticket.request or prepare(call, **ticket.input)
+    http = call.http
+    http._admit(made)
+    fate = world.adversary.ask(f"{p.actor.name}:send", 0.0 if world.quiet else 0.5,
+                               lambda r: choose(r, p, ticket, target))  # fmt: skip
+    if fate:
+        world.note(f"{p.actor.name} sends, and {fate}")
+    if fate[:1] == ("connect",):
+        raise httpcore2.ConnectError("refused")
+    Line(ticket, p.clock).left()
+    http.trace.start()
+    ends = ticket.deadline - p.clock.offset  # on the real clock
+    by = NEVER if kind.late is None or kind.own else ends + kind.late * SECOND
+    checked = world.now
+    if fate[:1] == ("stalls",):  # between the check and the write
+        yield fate[1]
+    else:
+        yield p.pause("checked", 0.01, longest=max(min(by, HORIZON) - world.now, 0))
+    send = Send(
+        at=world.now, token=ticket.attempt.token, name=f"{ticket.definition.name}/{call.key}",
+        key=call.target_key, text=made.body.decode().replace(call.target_key, "KEY"), latest=by,
+        durable=ticket.attempt.token in world.tokens, in_time=checked <= ends,
+    )  # fmt: skip
+    world.story.sends.append(send)
+    sends.append(send)
+    http.trace.whole = True
+    world.note(f"{p.actor.name} SENT {send.name} {send.text} {send.key[:4]}")
+    answer = yield from exchange(p, ticket, target, send, fate)
+    status, body = answer
+    got = HttpAnswer(
+        status=status, headers={}, content=json.dumps(body).encode(), url="", seen={"status": status}
+    )  # fmt: skip
+    return http._judged(got, check=True)
+
+
+def finding_of_answer(answer: HttpAnswer, contract: Any) -> Done | Accepted:
+    kind = Accepted if contract.ok.accepted else Done
+    return kind(ref=answer.json()["id"])
+
+
+def exchange(
+    p: Process, ticket: Any, target: Target, send: Send, fate: tuple[Any, ...]
+) -> Generator[int, None, tuple[int, dict[str, Any]]]:
+    """Hand a request to the target and wait for its answer until the deadline."""
+    world = p.world
+    got: list[Any] = []
+    what, more = (fate[0], fate[1:]) if fate else ("", ())
+    travels, works, back, resets = STEP, STEP, STEP, NEVER
+    if what in ("slow", "answer lost", "late", "reset"):
+        travels, works, back = (*more, NEVER, NEVER)[:3]
+    if what == "reset":
+        resets, back = back, NEVER
+    if what != "late" and send.latest < NEVER:  # it was held up before it was written
+        room = max(send.latest - world.now - 2, 0)
+        travels = min(travels, room)
+        works = min(works, room - travels)
+
+    def answer(said: Any) -> None:
+        if back < NEVER:
+            world.at(world.now + back, lambda: (got.append(said), world.wake(p.actor)))
+
+    arrives = NEVER if what == "lost" else world.now + travels
+    by = send.latest
+    asked = Asked(send=send, arrives=arrives, works=works, answer=answer, by=by)
+    if what in ("refused", "stored", "lies"):
+        setattr(asked, {"refused": "refuse"}.get(what, what), more[0])
+    if what == "lies":
+        world.story.broken[send.name].add("refusal")
+    if what == "twice":
+        if not target.kind.at_once:
+            world.story.broken[send.name].add("twice")
+        copy = Asked(send=send, arrives=world.now + more[0], works=works, answer=lambda _: None,
+                     by=by)  # fmt: skip
+        target.receive(copy)
+    target.receive(asked)
+    if resets < NEVER:
+        yield max(resets, STEP)
+        raise httpcore2.ReadError("connection reset")
+    while not got:
+        left = ticket.deadline - p.clock.boottime()
+        if left <= 0:
+            raise httpcore2.ReadTimeout("no answer before the deadline")
+        yield left
+    yield p.pause("got")
+    return got[0]
+
+
+def choose(r: Random, p: Process, ticket: Any, target: Target) -> tuple[Any, ...]:
+    """What becomes of a request, within what the target promises unless told otherwise."""
+    world, kind = p.world, target.kind
+    left = max(ticket.deadline - p.clock.boottime(), 1)
+    late = (kind.late if kind.late is not None else 600) * SECOND
+    longest = left + late - 10 * STEP
+    broken = target.breaks
+    name = f"{ticket.definition.name}/{ticket.case.operation.key}"
+    if broken and r.random() < 0.3:
+        if "late" in broken:
+            return ("late", STEP, longest + r.choice((1, 30, 400)) * SECOND)
+        if "stall" in broken:
+            return ("stalls", left + late + r.choice((1, 60)) * SECOND)
+        if "lies" in broken:
+            return ("lies", r.choice((429, 503)))
+        if "twice" in broken:
+            return ("twice", r.choice((STEP, 5 * SECOND)))
+    part = r.choice((0.0, 0.3, 0.9, 1.0))
+    travels = int(longest * part * r.choice((0.0, 0.5, 1.0)))
+    works = int(longest * part) - travels
+    happened = bool(target.of(name))
+    unhappy = (401, 403, 422, 429) if target.people else (429, 503)
+    codes = (401, 429, 503) if happened else unhappy
+    resets = max(travels + works - late, 0) + r.choice((STEP, SECOND))
+    options: list[tuple[Any, ...]] = [
+        ("lost",), ("answer lost", travels, works), ("answer lost", travels, works),
+        ("slow", travels, works, r.choice((STEP, SECOND, 30 * SECOND))),
+        ("refused", r.choice(codes)), ("connect",),
+    ]  # fmt: skip
+    if resets < left:
+        options.append(("reset", travels, works, resets))
+    if kind.protects == "remembers":
+        options.append(("stored", r.choice((422, 503) if target.people else (503,))))
+    if kind.at_once:
+        options.append(("twice", r.choice((STEP, SECOND))))
+    return r.choice(options)
+
+
+# --- look-ups ---
+
+
+def look(p: Process, ticket: Any) -> Driving:
+    steps = ledger_module.start_looking(p.engine, ticket)
+    world, target = p.world, p.targets[ticket.definition.name]
+    name = f"{ticket.definition.name}/{ticket.case.operation.key}"
+    began, key, whole = world.now, next(steps), True
+    refs: set[str] = set()
+    while True:
+        found = yield from find(p, target, key, name)
+        if isinstance(found, Done | Several | Accepted):
+            given = found.refs if isinstance(found, Several) else [found.ref]
+            refs |= {str(ref) for ref in given} if key != CONTROL else set()
+        elif not isinstance(found, Absent) or not found.complete:
+            whole = False
+        try:
+            key = steps.send(found)
+        except StopIteration as end:
+            report = end.value
+            break
+    case = p.engine.looked(ticket, report)
+    if whole and not refs:
+        world.story.looks.append(Looked(began, world.now, name))
+    world.story.told += [(world.now, name, ref) for ref in sorted(refs)]
+    yield STEP
+    return case
+
+
+def find(p: Process, target: Target, key: str, name: str) -> Generator[int, None, Any]:
+    """One look-up by a target key, as it is answered."""
+    world = p.world
+    yield p.pause("looks", 0.01)
+    fate = world.adversary.ask(f"{p.actor.name}:look", 0.0 if world.quiet else 0.08,
+                               lambda r: choose_look(r, target))  # fmt: skip
+    seen = target.look(key)
+    if fate:
+        world.note(f"{p.actor.name} looks, and {fate}")
+        match fate[0]:
+            case "error":
+                yield STEP
+                return Unknown("503")
+            case "part":
+                return Absent(complete=False)
+            case "foreign":
+                world.story.broken[name].add("foreign")
+                others = [e for e in target.objects if e.name != name]
+                seen = others[:1] or seen
+            case "lags":
+                world.story.broken[name].add("lag")
+                seen = target.look(key, lag=600 * SECOND) if key != CONTROL else seen
+    yield p.pause("looked", 0.01)
+    world.note(f"{p.actor.name} looked {key[:4]}: {[e.ref for e in seen]}")
+    refs = list(dict.fromkeys(e.ref for e in seen))
+    if len(refs) > 1:
+        return Several(refs)
+    if not refs:
+        return Absent()
+    return Done(ref=refs[0])
+
+
+def choose_look(r: Random, target: Target) -> tuple[Any, ...]:
+    broken = target.breaks
+    if "lag" in broken:
+        return ("lags",)
+    if "foreign" in broken and r.random() < 0.5:
+        return ("foreign",)
+    return r.choice((("error",), ("error",), ("part",)))
+
+
+def read_back(p: Process, ticket: Any, target: Target) -> Generator[int, None, Any]:
+    """Read an object that exists already by our own key (law 6)."""
+    if not target.kind.looks:
+        yield STEP
+        key = ticket.case.status.target_key
+        mine = [e for e in target.objects if e.key == key]
+        return Done(ref=mine[0].ref) if mine else Absent()
+    name = f"{ticket.definition.name}/{ticket.case.operation.key}"
+    return (yield from find(p, target, ticket.case.status.target_key, name))
+
+
+__all__ = ["Kind", "Process", "SendRefused", "act", "look"]
