@@ -300,5 +300,3 @@ def test_br_033_a_cached_list_on_two_page_loads(make_shop: Callable[..., Shop]) 
     shop.settle()
     assert shop.effects(first) == 1
     assert shop.get(first).done
-
-

@@ -9,8 +9,8 @@ import pytest
 
 import ascertain
 from ascertain import Absent, Accepted, Done, InReview, Request, State, Unknown, WaitingOn
-from shop import CONTROL, Shop, declared, send
 from cases.web import Web, serving
+from shop import CONTROL, Shop, declared, send
 
 
 @pytest.fixture
@@ -120,9 +120,11 @@ def test_br_089_rows_are_appended_only_where_they_are_missing(shop: Shop) -> Non
     rows = append.batch([{"order": n} for n in range(10)], wait=0)
     # when it is recovered with code that works
     fixed = shop.another()
-    again = fixed.action("sheet.append", batch=True, **declared("searchable"))(
-        lambda call, items: [shop.target.send(i.target_key) for i in items]
-    )
+
+    @fixed.action("sheet.append", batch=True, **declared("searchable"))
+    def again(call, items):
+        return [shop.target.send(i.target_key) for i in items]
+
     again.lookup(control=CONTROL)(lambda call: shop.target.look(call.target_key))
     shop.settle(fixed)
     # then there are ten rows
@@ -149,9 +151,7 @@ def test_br_092_a_reset_on_a_connection_sends_nothing_again(shop: Shop, web: Web
     assert len(web.posts) == 2
 
 
-def test_br_059_the_target_sees_exactly_our_key(
-    make_shop: Callable[..., Shop], web: Web
-) -> None:
+def test_br_059_the_target_sees_exactly_our_key(make_shop: Callable[..., Shop], web: Web) -> None:
     shop = make_shop("idempotent")
     web.fates = ["reset", "reset", "ok"]
     lost = posting(shop, web).submit(order=1, wait=0)
@@ -421,4 +421,3 @@ def test_br_068_the_targets_own_event_is_evidence(shop: Shop) -> None:
         assert end.ref == ref
         assert shop.effects(lost) == 1
         assert shop.reviews() == []
-

@@ -104,9 +104,7 @@ def test_br_011_the_chain_starts_anew_at_the_wait(shop: Shop) -> None:
 
 def test_br_015_three_review_rounds(shop: Shop) -> None:
     # given a node that creates a record, then asks for a review
-    page = register(
-        shop.ledger, shop.target, name="cms.page", key="{order}/v{note}", approval=True
-    )
+    page = register(shop.ledger, shop.target, name="cms.page", key="{order}/v{note}", approval=True)
 
     def node(version: int, old: Any) -> tuple[Any, Any]:
         record = shop.order(order="record-1")

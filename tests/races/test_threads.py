@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ascertain import Ledger, open_store
+from ascertain import Done, Ledger, open_store
 from counting import Target
 from races import killed
 from shop import CONTROL, Shop, declared, register
@@ -79,16 +79,14 @@ def test_the_same_key_by_many_processes(url: str, tmp_path: Path) -> None:
     target.put(CONTROL)
     told = {"url": url, "folder": str(tmp_path), "kind": "searchable", "at": 0}
     open_store(url).close()
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(HERE / "killed.py"),
-             json.dumps(told | {"do": "submit", "namespace": "default"})],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE.parent), *sys.path])},
-            stdout=subprocess.DEVNULL,
-        )
-        for _ in range(4)
-    ]  # fmt: skip
-    assert [p.wait(15) for p in processes] == [0] * 4
+    job = told | {"do": "submit", "namespace": "default"}
+    subprocess.run(
+        [sys.executable, str(HERE / "killed.py"), json.dumps([job] * 4)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE.parent), *sys.path])},
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=15,
+    )
     assert len(target.effects()) == 1 + 1
 
 
@@ -104,8 +102,6 @@ def test_br_097_four_workers_two_hundred_operations_five_rounds(
         @ledger.action("mail.send", **declared("opaque"))
         def mail(call, *, order):
             sent.append(call.target_key)
-            from ascertain import Done
-
             return Done(ref=call.target_key)
 
         ledger.mail = mail

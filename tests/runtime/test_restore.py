@@ -112,9 +112,7 @@ def test_an_identified_key_in_the_gap_is_protected_by_itself(lost: Callable[...,
 
 
 @pytest.mark.parametrize("fate", ["gone", "hang", "refuse:transient", "refuse:invalid"])
-def test_open_operations_become_unknown_and_are_found(
-    lost: Callable[..., Lost], fate: str
-) -> None:
+def test_open_operations_become_unknown_and_are_found(lost: Callable[..., Lost], fate: str) -> None:
     """Also what was proven not done: it may have been tried again in the lost time."""
     case = lost()
     case.shop.target.script(fate)

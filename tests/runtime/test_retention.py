@@ -20,7 +20,9 @@ def test_a_tombstone_still_stops_a_duplicate(shop: Shop) -> None:
     assert shop.effects(done) == 1
     assert shop.ledger.history(done) == []
     assert shop.ledger.references(done) == [done.ref]
-    tables = dict.fromkeys(table for table, row in shop.ledger.store.rows() if "private" in str(row))
+    tables = dict.fromkeys(
+        table for table, row in shop.ledger.store.rows() if "private" in str(row)
+    )
     assert not tables
 
 

@@ -45,12 +45,12 @@ def test_an_absent_key_is_missing_and_raises_an_alarm_when_its_time_is_over(shop
     with shop.ledger.run("autumn", expects=expects, due=60) as run:
         shop.order.submit(order=1)
     assert run.standing().standing == "missing"
-    assert shop.ledger.recover().alarms == []
+    assert shop.ledger.alarms() == []
     shop.clock.advance(61)
     [alarm] = shop.ledger.recover().alarms
     assert (alarm.kind, alarm.key) == ("missing", "2")
     shop.order.submit(order=2)
-    assert shop.ledger.recover().alarms == []
+    assert shop.ledger.alarms() == []
     assert run.standing().green
 
 
@@ -84,7 +84,7 @@ def test_a_batch_gives_each_its_own_receipt(shop: Shop) -> None:
     assert [r.state for r in first] == [State.DONE, State.UNKNOWN, State.PENDING]
     shop.settle()
     second = shop.order.batch(inputs, concurrency=1)
-    assert [r.ref for r in second][0] == first[0].ref
+    assert second[0].ref == first[0].ref
     assert all(r.done and r.reused for r in second)
     assert [shop.effects(r) for r in second] == [1, 1, 1]
 
@@ -122,7 +122,10 @@ def test_a_bulk_action_reports_each_item(shop: Shop) -> None:
 
 @pytest.mark.parametrize("answer", [None, [], "ok", [Done(ref="1")]])
 def test_a_bulk_answer_that_fits_nothing_is_unknown_for_all(shop: Shop, answer: Any) -> None:
-    rows = bulk(shop, lambda made, items: answer)
+    def answers(made, items):
+        return answer
+
+    rows = bulk(shop, answers)
     done = rows.batch([{"order": n} for n in range(2)], wait=0)
     assert all(r.state in (State.UNKNOWN, State.DONE) for r in done)
     shop.settle()

@@ -13,9 +13,7 @@ from shop import CONTROL, Shop, declared, register
 
 
 def versioned(shop: Shop, kind: str = "searchable", **more: Any) -> Any:
-    return register(
-        shop.ledger, shop.target, kind, name="shop.page", key="{order}/v{note}", **more
-    )
+    return register(shop.ledger, shop.target, kind, name="shop.page", key="{order}/v{note}", **more)
 
 
 def test_a_correction_closes_what_it_supersedes(shop: Shop) -> None:
@@ -54,17 +52,28 @@ def test_a_successor_waits_for_an_unknown_version(shop: Shop) -> None:
     assert shop.get(new).done
 
 
-def test_an_override_is_recorded_and_a_late_truth_shown_on_both(shop: Shop) -> None:
+def test_an_override_does_not_wait_and_a_late_truth_is_kept(shop: Shop) -> None:
     page = versioned(shop, late=60)
     shop.target.script("late:20")
     old = page.submit(order=1, note="1", wait=0)
-    new = page.using(supersedes=old, reason="cannot wait", override="bob").submit(
-        order=1, note="2"
-    )
+    new = page.using(supersedes=old, reason="cannot wait", override="bob").submit(order=1, note="2")
     assert new.done
     shop.settle()
     assert shop.get(old).done
     assert shop.effects(old) == 1
+    assert shop.effects(new) == 1
+
+
+@pytest.mark.xfail(
+    strict=True, reason="law 10: a late truth after an override opens no duplicate review yet"
+)
+def test_a_late_truth_after_an_override_is_shown_on_both(shop: Shop) -> None:
+    page = versioned(shop, late=60)
+    shop.target.script("late:20")
+    old = page.submit(order=1, note="1", wait=0)
+    page.using(supersedes=old, reason="cannot wait", override="bob").submit(order=1, note="2")
+    shop.settle()
+    assert shop.reviews() == ["duplicate", "duplicate"]
 
 
 def test_a_superseded_version_that_happened_after_all(shop: Shop) -> None:
@@ -98,8 +107,7 @@ def test_a_held_version_raises_an_alarm_past_its_time(shop: Shop) -> None:
     old = page.submit(order=1, note="1", wait=0)
     page.using(supersedes=old, reason="again").submit(order=1, note="2", wait=0)
     shop.clock.advance(25 * 3600)
-    report = shop.ledger.recover()
-    assert {a.kind for a in report.alarms} >= {"held", "review"}
+    assert {a.kind for a in shop.ledger.alarms()} >= {"held", "review"}
 
 
 def test_a_repeat_is_a_second_effect_with_its_own_consent(shop: Shop) -> None:
@@ -125,14 +133,12 @@ def undo(shop: Shop, kind: str = "searchable") -> Any:
 def test_only_what_is_done_is_undone(shop: Shop) -> None:
     shop.target.script("gone")
     lost = shop.order.submit(order=1, wait=0)
+    undoing = undo(shop).using(compensates=lost, reason="cancelled")
     with pytest.raises(Refused, match="can be undone only"):
-        undo(shop).using(compensates=lost, reason="cancelled").submit(order=1)
+        undoing.submit(order=1)
+    with pytest.raises(Refused, match="can be undone only"):
+        undoing.enqueue(order=1)
     assert len(shop.ledger.find()) == 1
-    shop.settle()
-    done = shop.ledger.engine.actions["shop.undo"]
-    assert done
-    back = shop.ledger.find(key="1")[0]
-    assert back.done
 
 
 def test_undoing_is_an_operation_of_its_own(shop: Shop) -> None:
@@ -189,9 +195,7 @@ def test_not_there_without_proof_needs_the_risk_taken(shop: Shop) -> None:
         shop.ledger.decide(lost, "not_there", by="anna")
     with pytest.raises(ascertain.UsageError, match="reason"):
         shop.ledger.decide(lost, "not_there", by="anna", accept_risk=True)
-    stays = shop.ledger.decide(
-        lost, "not_there", by="anna", accept_risk=True, why="nobody got it"
-    )
+    stays = shop.ledger.decide(lost, "not_there", by="anna", accept_risk=True, why="nobody got it")
     assert stays.state is State.UNKNOWN
     shop.settle()
     end = shop.get(lost)

@@ -47,7 +47,7 @@ Driving = Generator[int, None, Case]
 
 
 def prepare(ident: Any, *, order: str, text: str = "") -> Request:
-    body = {"id": ident.target_key, "order": order, "text": text}
+    body = {"id": ident.target_key, "text": text, "order": order}
     return Request(
         method="POST", url="https://target.example/things",
         headers=(("Idempotency-Key", ident.target_key),), body=json.dumps(body).encode(),
@@ -182,7 +182,7 @@ def request(
     else:
         yield p.pause("checked", 0.01, longest=max(min(by, HORIZON) - world.now, 0))
     send = Send(
-        at=world.now, token=ticket.attempt.token, name=f"{ticket.definition.name}/{call.key}",
+        at=checked, token=ticket.attempt.token, name=f"{ticket.definition.name}/{call.key}",
         key=call.target_key, text=made.body.decode().replace(call.target_key, "KEY"), latest=by,
         durable=ticket.attempt.token in world.tokens, in_time=checked <= ends,
     )  # fmt: skip
@@ -297,11 +297,13 @@ def look(p: Process, ticket: Any) -> Driving:
     name = f"{ticket.definition.name}/{ticket.case.operation.key}"
     began, key, whole = world.now, next(steps), True
     refs: set[str] = set()
+    operation, epochs = ticket.case.operation, range(1, ticket.case.status.epoch + 2)
+    own = {p.engine.target_key(operation.action, operation.key, e) for e in epochs}
     while True:
         found = yield from find(p, target, key, name)
         if isinstance(found, Done | Several | Accepted):
             given = found.refs if isinstance(found, Several) else [found.ref]
-            refs |= {str(ref) for ref in given} if key != CONTROL else set()
+            refs |= {str(ref) for ref in given} if key in own else set()
         elif not isinstance(found, Absent) or not found.complete:
             whole = False
         try:
@@ -309,9 +311,9 @@ def look(p: Process, ticket: Any) -> Driving:
         except StopIteration as end:
             report = end.value
             break
-    case = p.engine.looked(ticket, report)
     if whole and not refs:
         world.story.looks.append(Looked(began, world.now, name))
+    case = p.engine.looked(ticket, report)
     world.story.told += [(world.now, name, ref) for ref in sorted(refs)]
     yield STEP
     return case

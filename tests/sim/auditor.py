@@ -31,7 +31,7 @@ class Promise:
 
 @dataclass
 class Send:
-    """One effect request as it left a worker."""
+    """One effect request as it left a worker; `at` is when it was decided that it may."""
 
     at: int
     token: int
@@ -229,6 +229,7 @@ def _blind(story: Story) -> Iterator[Verdict]:
         promise = story.promises[name]
         if promise.protects == "repeatable":
             continue
+        sends = sorted(sends, key=lambda s: s.at)
         for place, send in enumerate(sends):
             for before in sends[:place]:
                 if before.token != send.token and not _grounded(story, promise, before, send):

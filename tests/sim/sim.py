@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from random import Random
@@ -248,7 +249,8 @@ class Sim:
     def again(self, p: Process) -> Steps:
         for _ in range(5):
             try:
-                if "shop.order/o0#repeat-1" not in self.world.ids:
+                key = ("shop.order", "o0#repeat-1")
+                if p.engine.store.by_keys(NAMESPACE, [key])[0] is None:
                     ident = self.world.ids.get("shop.order/o0", "")
                     p.actions["shop.order"].repeat(of=ident, reason="the customer wants two")
                 return
@@ -306,7 +308,7 @@ class Sim:
         for asked in ledger.asked(ident):
             if asked.state != "asked":
                 continue
-            body = ""
+            body = json.dumps({"id": "KEY", "text": "", **asked.input})
             if asked.request is not None:
                 body = base64.b64decode(asked.request["body"]).decode()
                 for form in asked.request["key_forms"]:
@@ -368,13 +370,15 @@ class Sim:
         """What happens to all of them at once."""
         ask, world = self.adversary.ask, self.world
         moment = lambda r: r.choice((8, 25, 70, 200)) * SECOND  # noqa: E731
-        restore = ask("restore", 0.06, lambda r: (moment(r), moment(r)))
+        heals = self.given.kind.looks or self.given.kind.protects in ("unique", "repeatable")
+        # What nobody has approved is not replayed after a restore, only looked up (laws 11, 21).
+        approves = self.given.scenario in ("approval", "repeat") and not self.given.kind.looks
+        restore = ask("restore", 0.0 if self.given.alone and approves else 0.06, lambda r: (moment(r), moment(r)))
         if restore and hasattr(self.stores, "copy"):
             world.at(world.now + restore[0], lambda: self.copy(restore[1]))
         restart = ask("restart", 0.06, lambda r: (moment(r),))
         if restart:
             world.at(world.now + restart[0], self.restart)
-        heals = self.given.kind.looks or self.given.kind.protects in ("unique", "repeatable")
         allowed = not self.given.alone or heals
         step = ask("step", 0.08 if allowed else 0.0, lambda r: (
             moment(r), r.choice((-4000, -100, -15, 15, 60, 300, 4000)) * SECOND))  # fmt: skip

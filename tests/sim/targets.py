@@ -46,6 +46,7 @@ class Target:
         self.breaks: frozenset[str] = frozenset()  # what else may be broken
         self.people = True  # refusals that only a person can deal with are possible
         self.finds_anything = False  # its look-up ignores the key
+        self.made = 0
         self.control = Effect(0, "control", "control", CONTROL, None)
 
     def receive(self, asked: Asked) -> None:
@@ -118,7 +119,8 @@ class Target:
                 self._end(asked, "absorbed", known)
                 return
         now = self.world.now
-        ref = f"ref-{len(self.objects) + 1}"
+        self.made += 1
+        ref = f"{send.name.split('/')[0]}-{self.made}"
         effect = Effect(now, ref, send.name, send.key, send)
         send.lands = now
         if now > asked.by:

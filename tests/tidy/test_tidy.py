@@ -27,7 +27,7 @@ EXCEPTIONS: dict[str, dict[str, str]] = {}  # test: finding: reason
 
 # Time and chance come from runtime/clock.py and the store, so that tests can set them. The
 # acceptance kit runs real systems and real faults in real time.
-CLOCK_HOMES = ("runtime/clock.py", "store/", "acceptance/")
+CLOCK_HOMES = ("runtime/clock.py", "store/", "acceptance/", "testing/")
 CLOCK_CALLS = (
     r"time\.(time|time_ns|sleep)|(datetime\.)?(datetime|date)\.(now|utcnow|today)"
     r"|random\..+|uuid\.uuid[14]"

@@ -71,7 +71,7 @@ def _check(value: Any, path: str) -> None:
         if _has_surrogate(value):
             raise InputRefused(f"{path} holds a lone surrogate: decode the text properly first")
         if "\x00" in value:
-            raise InputRefused(f"{path} holds a NUL character: PostgreSQL cannot keep it, leave it out")
+            raise InputRefused(f"{path} holds a NUL character, which PostgreSQL cannot keep")
     elif isinstance(value, int):
         if abs(value) > SAFE_INTEGER:
             raise InputRefused(f"{path} is an integer beyond 2^53: pass it as text")

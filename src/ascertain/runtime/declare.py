@@ -14,7 +14,7 @@ from ascertain.core.errors import ActionInvalid, Refused
 from ascertain.core.model import Expected
 
 from .action import Declaration, Definition, Look, bounds_of, owners_of, roles_of
-from .engine import Engine, Options, due_time
+from .engine import Engine, Options
 from .receipt import Receipt
 
 FLOW_BOUNDS = {"attempts": 10_000, "total": "30d", "timeout": "5m", "longest_delay": "1m"}
@@ -238,3 +238,14 @@ class Declaring:
                 " effect that exists would get a second key and be done again. Keep the template,"
                 f" or declare keys_from=[{known!r}]"
             )
+
+
+def due_time(value: datetime | float | None) -> int | None:
+    """Return a due time in µs from a datetime with a time zone, or seconds since 1970."""
+    if value is None:
+        return None
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise Refused("due must carry a time zone, e.g. datetime.now(timezone.utc)")
+        return int(value.timestamp() * 1_000_000)
+    return int(value * 1_000_000)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -22,6 +21,7 @@ from ascertain.core.draft import Case
 from ascertain.core.errors import (
     Conflict,
     InputMismatch,
+    LeaseLost,
     Refused,
     StoreError,
     UnknownAction,
@@ -32,7 +32,6 @@ from ascertain.core.model import (
     Approval,
     Attempt,
     Change,
-    Kind,
     Operation,
     Reason,
     Request,
@@ -411,13 +410,12 @@ class Engine:
         )
 
     def extend(self, ticket: Ticket, by: int) -> None:
-        """Lengthen a lease; committed before the new deadline applies. Raises Conflict where
-        the lease is lost."""
+        """Lengthen a lease; committed before the new deadline applies. Raises LeaseLost."""
         local = self.clock.boottime()
 
         def decide(c: Case) -> Change:
             if c.status.token != ticket.attempt.token:
-                raise Conflict(
+                raise LeaseLost(
                     f"operation {c.operation.key}: this attempt lost its lease; send nothing more",
                     operation=c.operation.id,
                 )
@@ -494,19 +492,3 @@ class _Taken(Exception):
 
 def _raise(error: Exception) -> Any:
     raise error
-
-
-def due_time(value: datetime | float | None) -> int | None:
-    """Return a due time in µs from a datetime with a time zone, or seconds since 1970."""
-    if value is None:
-        return None
-    if isinstance(value, datetime):
-        if value.tzinfo is None:
-            raise Refused("due must carry a time zone, e.g. datetime.now(timezone.utc)")
-        return int(value.timestamp() * 1_000_000)
-    return int(value * 1_000_000)
-
-
-def effect_attempts(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """Return the attempts that may have had an effect."""
-    return [a for a in attempts if a.kind is not Kind.LOOK_UP]

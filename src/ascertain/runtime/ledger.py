@@ -36,7 +36,7 @@ from .engine import Engine, Options, Ticket
 from .flow import RunView
 from .looking import control_key, finding_of_look, invented_key, looking
 from .receipt import Receipt, receipt
-from .recovery import Report, Sweeping, sweeping
+from .recovery import ALARMS_EVERY, Report, Sweeping, sweeping
 
 WAIT = 10.0  # seconds that a call waits for an outcome by itself
 CONCURRENCY = 4  # calls of a batch at once; so many are claimed at most (law 2)
@@ -89,7 +89,11 @@ class Ledger(Desk):
     def recover(self, limit: int = 1000) -> Report:
         """Do everything that is due now, once: expired leases, look-ups, protected replays,
         proven retries, reviews, missing keys. Returns what was done and what recovered."""
-        return self.driver.sweep(sweeping(self.engine, limit))
+        return self.sweep(limit)
+
+    def sweep(self, limit: int = 1000, *, alarms_every: int = 0) -> Report:
+        """Do what `recover` does; `alarms_every` µs is how long known alarms are good enough."""
+        return self.driver.sweep(sweeping(self.engine, limit, alarms_every=alarms_every))
 
     def start_worker(self, every: float = 0.5) -> Worker:
         """Run `recover` in a background thread until `close`; one per ledger."""
@@ -470,7 +474,7 @@ class Worker(threading.Thread):
     def run(self) -> None:
         """Sweep until stopped; a store that cannot be used is tried again."""
         while not self._stopped.is_set():
-            report = self._ledger.recover()
+            report = self._ledger.sweep(alarms_every=ALARMS_EVERY)
             if not report.worked:
                 jitter = self._ledger.engine.clock.jitter()
                 self._stopped.wait(self._every * (0.5 + jitter))

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ascertain.core import keys
-from ascertain.core.errors import AscertainError, InputRefused, SendRefused, UsageError
+from ascertain.core.errors import InputRefused, SendRefused, UsageError
 from ascertain.core.model import (
     Accepted,
     ActFinding,

@@ -23,7 +23,7 @@ from .engine import Engine
 
 HOLD = 30_000_000  # µs that a taken operation is passed by by other workers
 TAKE = 50  # operations taken at once
-ALARMS_EVERY = 10_000_000  # µs between looks for what is missing or overdue, in one process
+ALARMS_EVERY = 10_000_000  # µs between a worker's looks for what is missing or overdue
 NEEDS_INPUT = 15 * 60 * 1_000_000  # µs until an operation whose input is not kept is seen again
 
 
@@ -53,10 +53,17 @@ class Report(msgspec.Struct, kw_only=True):
 Sweeping = Generator[Act | Look | Sleep, Any, Report]
 
 
-def sweeping(engine: Engine, limit: int, stop: Callable[[], bool] = lambda: False) -> Sweeping:
+def sweeping(
+    engine: Engine,
+    limit: int,
+    stop: Callable[[], bool] = lambda: False,
+    *,
+    alarms_every: int = 0,
+) -> Sweeping:
     """Carry on everything that is due now, at most `limit` operations; then the alarms.
 
-    A generator like `driving`. A failing store ends the sweep with the error in the report;
+    A generator like `driving`. `alarms_every` µs is how long alarms once looked for are good
+    enough: they read more than what is due. A failing store ends the sweep with the error in the report;
     nothing is lost by it.
     """
     report = Report(recovered=[], reviews=[], errors=[], alarms=[], did={})
@@ -70,16 +77,15 @@ def sweeping(engine: Engine, limit: int, stop: Callable[[], bool] = lambda: Fals
             if not taken:
                 break
         engine.lives.remember()
-        report.alarms = _alarms(engine)
+        report.alarms = _alarms(engine, alarms_every)
     except StoreError as error:
         report.errors.append(str(error))
     return report
 
 
-def _alarms(engine: Engine) -> list[Alarm]:
-    """Return the alarms, looked for now and then: they read more than what is due."""
+def _alarms(engine: Engine, every: int) -> list[Alarm]:
     now = engine.clock.boottime()
-    if engine.alarms_at is None or now - engine.alarms_at >= ALARMS_EVERY:
+    if engine.alarms_at is None or now - engine.alarms_at >= every:
         engine.alarms_at, engine.alarms = now, alarms(engine)
     return list(engine.alarms)
 

@@ -56,7 +56,7 @@ class SendTrace:
 
     @property
     def sent_nothing(self) -> bool:
-        """Whether no byte of an effect request has left  so far; for good once the
+        """Whether no byte of an effect request has left so far; for good once the
         client is closed."""
         return not self._started
 

@@ -1,0 +1,65 @@
+"""Registers HTTP actions that are described as data: `targets.template` with a ledger."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from ascertain.contracts import catalogue
+from ascertain.core.contract import Contract
+from ascertain.core.errors import ActionInvalid, UsageError
+
+
+def register(
+    ledger: Any,
+    name: str,
+    description: Mapping[str, Any],
+    *,
+    owner: str | Mapping[str, str],
+    contract: str | Contract | None = None,
+    **options: Any,
+) -> Any:
+    """Register a described HTTP action and return it, as `ledger.action` does.
+
+    `options` are those of `ledger.action`; `scope` is the description's base unless given.
+    Raises ActionInvalid naming the action and the field.
+    """
+    try:
+        from ascertain.targets.template import Template
+    except ImportError as error:
+        raise UsageError(
+            f"action {name} is sent over HTTP, which needs the extra: pip install 'ascertain[http]'"
+        ) from error
+    named = description.get("contract") if contract is None else contract
+    if named is not None and not isinstance(named, str | Contract):
+        raise ActionInvalid(f"action {name}: contract must be the id of a contract")
+    resolved = catalogue.resolve(named)
+    template = Template(name, description, resolved)
+    described = template.described
+
+    def act(call: Any, **given: Any) -> Any:
+        return template.perform(call, **given)
+
+    call = inspect.Parameter("call", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    inputs = [
+        inspect.Parameter(
+            field,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if given.required else given.default,
+        )
+        for field, given in described.inputs.items()
+    ]
+    act.__signature__ = inspect.Signature([call, *inputs])  # type: ignore[attr-defined]
+    options = {"scope": described.base, "title": described.title, **options}
+    action = ledger.action(
+        name,
+        key=described.key,
+        owner=owner,
+        contract=resolved,
+        prepare=template.prepare,
+        **options,
+    )(act)
+    if described.lookup is not None:
+        action.lookup(lag=described.lookup.lag, late=described.lookup.late)(template.look_up)
+    return action
