@@ -1,12 +1,13 @@
 # `make` lists what there is. `make demo` and `make test` need git, make and Python 3.11 with venv.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint type fmt docs pins clean
+.PHONY: help setup demo test prove lint type fmt docs pins clean
 MAKEFLAGS += --no-print-directory
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 UV := $(shell command -v uv)
 BIN := .venv/bin
 WORKERS ?= 2
+SEEDS ?= 2000
 ARGS ?=
 
 help: ## list the targets
@@ -20,6 +21,9 @@ demo: setup ## watch answers get lost, and what happens then
 
 test: setup ## run the tests, e.g. make test ARGS="tests/core -x"
 	$(BIN)/pytest -n $(WORKERS) --session-timeout=720 $(ARGS)
+
+prove: setup ## play SEEDS=n schedules against the laws; every guard switched off once
+	$(BIN)/python -m tests.sim.prove --seeds $(SEEDS)
 
 lint: .venv/ready-lint ## check style, formatting and import direction
 	$(BIN)/ruff check

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
+from peers.share import pytest_terminal_summary  # noqa: F401 - a hook: prints who needed a person
 from postgres import PrivatePostgres
 
 # HYPOTHESIS_PROFILE=ci or nightly looks longer; such tests need a longer timeout mark too.

@@ -48,7 +48,8 @@ EXPECTED: dict[Input, dict[State, State]] = {
     Input.LATE_OTHER: {P: P, R: R, U: U, A: A, D: D, N: N},
     Input.FAILED: {A: N},
     # People.
-    Input.APPROVE: {P: P},
+    Input.APPROVE: {P: P, U: U},
+    Input.ASK: {P: P, U: U},
     Input.REJECT: {P: N},
     Input.THERE: {P: D, U: D, A: D, D: D, N: D},
     Input.NOT_THERE: {U: P},
@@ -81,6 +82,7 @@ WAITS = {
         [Input.INVALID, Input.REJECTED, Input.GAVE_UP, Input.FAILED], WaitingOn.INPUT
     ),
     Input.UNAUTHORIZED: WaitingOn.AUTHORIZATION,
+    Input.ASK: WaitingOn.APPROVAL,
     **dict.fromkeys(
         [Input.LOOK_UP, Input.RELEASE, Input.NOT_EARNED, Input.LATE_OTHER, Input.HOLD], None
     ),

@@ -64,9 +64,6 @@ def test_an_override_does_not_wait_and_a_late_truth_is_kept(shop: Shop) -> None:
     assert shop.effects(new) == 1
 
 
-@pytest.mark.xfail(
-    strict=True, reason="law 10: a late truth after an override opens no duplicate review yet"
-)
 def test_a_late_truth_after_an_override_is_shown_on_both(shop: Shop) -> None:
     page = versioned(shop, late=60)
     shop.target.script("late:20")

@@ -142,20 +142,23 @@ def act(p: Process, ticket: Any) -> Driving:
     finally:
         call.close()
     yield p.pause("answered")
+    world.settles[ticket.attempt.token] = lambda: settled(world, target, send, finding)
     case = p.engine.finish(ticket, finding)
-    stored = isinstance(finding, NotDone) and finding.stored
-    for one in world.story.sends if stored else ():  # the key's outcome speaks for all of them
-        if (one.name, one.key) == (name, send[0].key):
-            one.refused = one.refused or world.now
-    for one in send:
-        if isinstance(finding, NotDone):
-            one.refused = world.now
-        elif isinstance(finding, Unknown) and not target.kind.own and target.kind.late is not None:
-            one.latest = min(one.latest, world.now + target.kind.late * SECOND)
     if isinstance(finding, Done | Accepted) and finding.ref is not None:
         world.story.told.append((world.now, name, str(finding.ref)))
     yield STEP
     return case
+
+
+def settled(world: World, target: Target, sends: list[Send], finding: Any) -> None:
+    """What the ledger knows of an attempt from now on, durably."""
+    for send in sends:
+        if isinstance(finding, NotDone):
+            same = [s for s in world.story.sends if (s.name, s.key) == (send.name, send.key)]
+            for one in same if finding.stored else [send]:  # it speaks for its key, or for itself
+                one.refused = one.refused or world.now
+        elif isinstance(finding, Unknown) and not target.kind.own and target.kind.late is not None:
+            send.latest = min(send.latest, world.now + target.kind.late * SECOND)
 
 
 def request(
@@ -281,7 +284,7 @@ def choose(r: Random, p: Process, ticket: Any, target: Target) -> tuple[Any, ...
     ]  # fmt: skip
     if resets < left:
         options.append(("reset", travels, works, resets))
-    if kind.protects == "remembers":
+    if target.stores_failures:
         options.append(("stored", r.choice((422, 503) if target.people else (503,))))
     if kind.at_once:
         options.append(("twice", r.choice((STEP, SECOND))))
@@ -299,8 +302,10 @@ def look(p: Process, ticket: Any) -> Driving:
     refs: set[str] = set()
     operation, epochs = ticket.case.operation, range(1, ticket.case.status.epoch + 2)
     own = {p.engine.target_key(operation.action, operation.key, e) for e in epochs}
+    denied = world.adversary.ask(f"{p.actor.name}:denied", 0.0 if world.quiet else 0.04,
+                                 lambda r: ("sees nothing",))  # fmt: skip
     while True:
-        found = yield from find(p, target, key, name)
+        found = Absent() if denied else (yield from find(p, target, key, name))
         if isinstance(found, Done | Several | Accepted):
             given = found.refs if isinstance(found, Several) else [found.ref]
             refs |= {str(ref) for ref in given} if key in own else set()
@@ -311,7 +316,7 @@ def look(p: Process, ticket: Any) -> Driving:
         except StopIteration as end:
             report = end.value
             break
-    if whole and not refs:
+    if whole and not refs and not denied:  # e.g. without the right to read, all is 404
         world.story.looks.append(Looked(began, world.now, name))
     case = p.engine.looked(ticket, report)
     world.story.told += [(world.now, name, ref) for ref in sorted(refs)]

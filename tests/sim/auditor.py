@@ -93,6 +93,7 @@ class Final:
     refs: list[str]
     reviews: list[str]  # roads of reviews that are or were open
     settled: bool
+    said: str = ""
     older: str = ""
     undoes: str = ""
 
@@ -209,6 +210,8 @@ def _unfinished(story: Story) -> Iterator[Verdict]:
         asked = final.waiting_on in PEOPLE and (
             final.waiting_on != "review" or bool(final.reviews)
         )  # fmt: skip
+        if final.said == "waits_override":  # a person left the version before
+            asked = True
         if not final.settled and not asked:
             what = "lost" if final.state == "pending" and not final.due else "stuck"
             yield Verdict(what, name, f"{final.state}, waits on {final.waiting_on or 'nobody'}")
@@ -242,6 +245,8 @@ def _grounded(story: Story, promise: Promise, before: Send, send: Send) -> bool:
         return True
     if before.key == send.key and _protected(story, promise, before, send):
         return True
+    if story.restores and _protected_key(story, promise, send):
+        return True  # whatever was forgotten went under another key, after this one was dead
     seen = before.latest + (promise.lag or 0)
     if before.latest < NEVER and any(
         n.name == send.name and n.began > seen and n.ended <= send.at for n in story.looks
@@ -259,6 +264,11 @@ def _protected(story: Story, promise: Promise, before: Send, send: Send) -> bool
         if send.latest >= first + promise.keeps:
             return False
     return promise.at_once or send.at > before.latest
+
+
+def _protected_key(story: Story, promise: Promise, send: Send) -> bool:
+    earlier = [s for s in story.sends if s.name == send.name and s.key == send.key and s is not send]
+    return any(s.at < send.at and _protected(story, promise, s, send) for s in earlier)
 
 
 def _laws(story: Story) -> Iterator[Verdict]:
@@ -314,6 +324,8 @@ def _versions(story: Story) -> Iterator[Verdict]:
         older = final.older or final.undoes
         first = next((s.at for s in story.sends if s.name == name), None)
         if not older or first is None or story.broken[older]:
+            continue
+        if story.promises[older].protects == "repeatable":
             continue
         law = "law 10" if final.older else "law 18"
         if story.restores:

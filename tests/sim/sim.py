@@ -374,6 +374,9 @@ class Sim:
         # What nobody has approved is not replayed after a restore, only looked up (laws 11, 21).
         approves = self.given.scenario in ("approval", "repeat") and not self.given.kind.looks
         restore = ask("restore", 0.0 if self.given.alone and approves else 0.06, lambda r: (moment(r), moment(r)))
+        order = self.targets["shop.order"]
+        if restore and self.given.alone and not order.kind.looks:
+            order.stores_failures = False  # which key is dead may be forgotten; then a person
         if restore and hasattr(self.stores, "copy"):
             world.at(world.now + restore[0], lambda: self.copy(restore[1]))
         restart = ask("restart", 0.06, lambda r: (moment(r),))
@@ -477,7 +480,7 @@ class Sim:
                 waiting_on=status.waiting_on.value, due=status.due_at is not None, ref=status.ref,
                 refs=ledger.references(ident),
                 reviews=[r.road for r in reviews if r.closed_at is None or not story.alone],
-                settled=is_settled(status), older=names.get(operation.supersedes or "", ""),
+                settled=is_settled(status), said=status.said, older=names.get(operation.supersedes or "", ""),
                 undoes=names.get(operation.compensates or "", ""),
             )  # fmt: skip
         for name in {*story.submitted, *(s.name for s in story.sends)}:

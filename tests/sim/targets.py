@@ -45,6 +45,7 @@ class Target:
         self.ignores_keys = self.forgets = False  # broken promises
         self.breaks: frozenset[str] = frozenset()  # what else may be broken
         self.people = True  # refusals that only a person can deal with are possible
+        self.stores_failures = kind.protects == "remembers"
         self.finds_anything = False  # its look-up ignores the key
         self.made = 0
         self.control = Effect(0, "control", "control", CONTROL, None)

@@ -91,6 +91,7 @@ class World:
         self.names: dict[str, str] = {}  # operation to business name
         self.ids: dict[str, str] = {}
         self.tokens: set[int] = set()  # attempts in the store
+        self.settles: dict[int, Callable[[], None]] = {}  # told when an attempt's end is durable
         self.open_reviews: dict[str, set[str]] = {}
         self.watchers: list[Callable[[str, Any], None]] = []  # told of every durable change
         self.lands: list[Callable[[Any, Effect], None]] = []
@@ -211,6 +212,10 @@ class World:
 
     def happened(self, target: Any, effect: Effect) -> None:
         self.story.effects.append(effect)
+        sent = effect.send.at if effect.send else 0
+        if any(n == effect.name and a == "not_there" and at > sent for at, n, a in
+               self.story.people):  # fmt: skip
+            self.story.broken[effect.name].add("person")  # he took the risk, and was wrong
         self.note(f"EFFECT {effect.name} {effect.ref}")
         for told in self.lands:
             told(target, effect)
@@ -230,6 +235,9 @@ class World:
                 roads.add(review.road)
             else:
                 roads.discard(review.road)
+        for token, outcome in change.ends:
+            if outcome.value != "expired" and token in self.settles:
+                self.settles.pop(token)()
         took = ""
         if change.attempt is not None and change.attempt.worker != "restored":
             self.tokens.add(change.attempt.token)
@@ -243,7 +251,8 @@ class World:
         ))  # fmt: skip
         self.note(f"said {name} {status.state.value} {status.reason.value} {status.said} "
                   f"waits={status.waiting_on.value} took={took}")  # fmt: skip
-        self.move_due(ident, status.due_at)
+        left = self.quiet and status.said == "waits_override"  # only a person changes that
+        self.move_due(ident, None if left else status.due_at)
         for watcher in self.watchers:
             watcher(name, change)
         for other in change.also:

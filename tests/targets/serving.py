@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ascertain.core.contract import Contract, load
 from ascertain.targets.http import AsyncEffectHttp, EffectHttp
@@ -108,7 +108,8 @@ def reset(conn: socket.socket) -> None:
 class Server:
     """Plays its script, one entry per connection; the last entry again and again.
 
-    An entry is bytes to answer a whole request with, or a function of the connection.
+    An entry is bytes to answer a whole request with, a function of the connection, or the name
+    of a script below.
     """
 
     def __init__(self, *script: Any, tls: bool = False, family: int = socket.AF_INET,
@@ -131,15 +132,19 @@ class Server:
     def url(self) -> str:
         return f"{'https' if self.tls else 'http'}://localhost:{self.port}/orders"
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.go.set()
+    def stop(self) -> None:
+        """Listen no more: who connects from now on is refused."""
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
         self._sock.close()
+
+    def __exit__(self, *_: object) -> None:
+        self.go.set()
+        self.stop()
         self._thread.join(2)
         for thread in self._threads:
             thread.join(2)
@@ -162,6 +167,8 @@ class Server:
         with contextlib.suppress(OSError, ssl.SSLError):
             if self.tls:
                 conn = server_context().wrap_socket(conn, server_side=True)
+            if isinstance(entry, str):
+                entry = getattr(self, entry)
             if callable(entry):
                 entry(conn)
             else:

@@ -91,7 +91,7 @@ def test_the_deadline_is_checked_before_each_send(
         return taken
 
     monkeypatch.setattr(wire.Wire, "_send_some", send)
-    with Server(lambda conn: server.waits(conn), tls=tls, buffer=4096) as server:
+    with Server("waits", tls=tls, buffer=4096) as server:
         http = EffectHttp(deadline=1_000_000, clock=clock, **context(tls))
         with pytest.raises(DeadlinePassed):
             http.post(server.url, content=b"x" * 8 * MIB)
@@ -102,7 +102,7 @@ def test_the_deadline_is_checked_before_each_send(
 
 @TLS
 def test_a_cut_withholds_what_the_kernel_still_holds(tls: bool) -> None:
-    with Server(lambda conn: server.waits(conn), tls=tls, buffer=4096) as server:
+    with Server("waits", tls=tls, buffer=4096) as server:
         http = client(within=0.25, **context(tls))
         with pytest.raises(Exception, match=r"deadline|answer"):
             http.post(server.url, content=b"x" * 300_000)
@@ -114,7 +114,7 @@ def test_a_cut_withholds_what_the_kernel_still_holds(tls: bool) -> None:
 
 def test_a_plain_close_would_deliver_it() -> None:
     """What the test above would see without SO_LINGER 0."""
-    with Server(lambda conn: server.waits(conn)) as server:
+    with Server("waits") as server:
         with socket.create_connection(("127.0.0.1", server.port)) as sock:
             sock.sendall(b"x" * 300_000)
         assert server.came.wait(2)
@@ -191,7 +191,7 @@ def test_every_wait_ends_at_the_deadline(where: str, monkeypatch: pytest.MonkeyP
     gate = threading.Event()
     if where == "name":
         slow_names(monkeypatch, gate)
-    with Server(lambda conn: server.silent(conn)) as server:
+    with Server("silent") as server:
         url = server.url.replace("http:", "https:") if where == "tls" else server.url
         before = time.monotonic()
         http = client(within=0.2, **context(where == "tls"))

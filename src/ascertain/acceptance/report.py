@@ -8,6 +8,7 @@ from typing import Any
 from .scenarios import Result, Words
 
 LANGUAGES = ("en", "zh")
+TABLE_COLUMNS = 110  # a narrower terminal gets plain lines
 # fmt: off
 TEXTS: dict[str, tuple[str, str]] = {
     "scenario": ("scenario", "场景"),
@@ -173,21 +174,23 @@ def plain_lines(results: Sequence[Result], lang: str) -> list[str]:
 
 
 def table(results: Sequence[Result], lang: str) -> Any:
-    """Return a rich table for a terminal."""
+    """Return a rich table for a terminal; the story and its evidence share the widest column."""
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(show_lines=True, pad_edge=False)
-    names = ("scenario", "target", "class", "effects", "blind", "state", "evidence", "next", "ok")
-    for name in names:
+    made = Table(show_lines=True, pad_edge=False, expand=True)
+    made.add_column(say("scenario", lang), ratio=1, overflow="fold")
+    for name in ("effects", "blind", "state", "next", "ok"):
         right = name in ("effects", "blind")
-        made.add_column(say(name, lang), justify="right" if right else "left", overflow="fold")
+        made.add_column(say(name, lang), justify="right" if right else "left", max_width=16)
     for result in results:
-        cells = [Text(cell) for cell in _cells(result, lang)]
-        cells[-1].stylize("green" if result.ok else "bold red")
-        if result.blind_effects > result.wanted:
-            cells[4].stylize("red")
-        made.add_row(*cells)
+        name, target, kind, effects, blind, state, evidence, person, ok = _cells(result, lang)
+        story = Text.assemble((name, "bold"), f"\n{target}, {kind}\n", (evidence, "dim"))
+        too_many = "red" if result.blind_effects > result.wanted else ""
+        fine = "green" if result.ok else "bold red"
+        made.add_row(
+            story, effects, Text(blind, too_many), Text(state), Text(person), Text(ok, fine)
+        )
     return made
 
 
@@ -199,6 +202,7 @@ def progress(result: Result, lang: str, seconds: float, done: int, count: int) -
 
 __all__ = [
     "LANGUAGES",
+    "TABLE_COLUMNS",
     "Words",
     "conclusion",
     "good",

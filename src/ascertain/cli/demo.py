@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
 import threading
@@ -82,7 +83,7 @@ def _show(settings: Settings, results: list[Result], seconds: float) -> None:
 
         emit(report.summary(results, settings.lang))
         return
-    if sys.stdout.isatty():
+    if sys.stdout.isatty() and shutil.get_terminal_size().columns >= report.TABLE_COLUMNS:
         from rich.console import Console
 
         Console().print(report.table(results, settings.lang))

@@ -16,7 +16,7 @@ import msgspec
 from ascertain import AscertainError, Ledger, Receipt, Report, StoreError
 from ascertain.core import words
 from ascertain.core.model import SECOND, State
-from ascertain.runtime.recovery import Recovered, sweeping
+from ascertain.runtime.recovery import ALARMS_EVERY, Recovered, sweeping
 
 from .base import FINE, UNRESOLVED, Cmd, Settings, option
 from .opening import opened
@@ -93,7 +93,9 @@ class _Work:
     def _sweep(self) -> Report:
         """Do what is due. Once stopping, the step under way is finished and the next one,
         claimed already, is given back as never started (law 2)."""
-        steps = sweeping(self.ledger.engine, BATCH, lambda: self.stopping)
+        steps = sweeping(
+            self.ledger.engine, BATCH, lambda: self.stopping, alarms_every=ALARMS_EVERY
+        )
         answer: Any = None
         try:
             while True:

@@ -392,11 +392,16 @@ def _listed(fields: tuple[str, ...], claims: tuple[str, ...]) -> bool:
     return any(field in claims or field.split(".")[0] in claims for field in fields)
 
 
+def repeatable(t: Terms) -> bool:
+    """Tell whether doing it again is no harm, or one that the policy allows."""
+    return t.contract.harm == "none" or (t.contract.harm == "cost_only" and t.may_repeat)
+
+
 def protection(t: Terms, *, in_window: bool) -> Class:
     """Derive the protection class at a moment: `in_window` says whether a replay that begins
     now would still land while the target remembers our key."""
     c = t.contract
-    if c.harm == "none" or (c.harm == "cost_only" and t.may_repeat):
+    if repeatable(t):
         return Class.REPEATABLE
     if t.same_bytes and in_window and identity(t):
         overwrites = c.repeat.answer == "overwrite"

@@ -51,7 +51,8 @@ late_accepted  | accepted  =         accepted  =         =         accepted  | t
 late_other     | =         =         =         =         =         =         | =              7 8
 failed         | .         .         .         not_done  .         .         | input          13
 --- people
-approve        | =         .         .         .         .         .         | clock          11
+approve        | =         .         =         .         .         .         | clock          11
+ask            | =         .         =         .         .         .         | approval       11
 reject         | not_done  .         .         .         .         .         | nothing        11
 there          | done      .         done      done      =         done      | nothing        4
 not_there      | .         .         pending   .         .         .         | clock          4
@@ -98,6 +99,7 @@ class Input(StrEnum):
     LATE_OTHER = "late_other"
     FAILED = "failed"
     APPROVE = "approve"
+    ASK = "ask"
     REJECT = "reject"
     THERE = "there"
     NOT_THERE = "not_there"

@@ -142,7 +142,8 @@ def approve(
     is not of what would be sent, Refused if nothing is asked of this role.
     """
     draft = Draft(case, world, stamp)
-    asked = next((a for a in approvals if a.role == role and a.state == "asked"), None)
+    now = [a for a in approvals if a.role == role and a.state == "asked"]
+    asked = next((a for a in now if a.digest == digest), now[0] if now else None)
     if asked is None:
         raise Refused(
             f"operation {case.operation.key}: no approval is asked of role {role!r} now",
@@ -158,12 +159,44 @@ def approve(
     answer = replace(asked, state=state, decided_at=world.now, by=by, note=note)
     draft.more["approvals"] = (answer,)
     draft.note("approval", said=state, by=by, data={"role": role, "note": note, "digest": digest})
-    others = [a for a in approvals if a.id != asked.id]
+    others = [a for a in approvals if a.id != asked.id and a.digest == digest]
     if not consent:
         draft.move(Input.REJECT, due_at=None, said="rejected_by_person")
     elif all(a.state == "approved" for a in others):
         due = world.now if case.status.token is None else case.status.due_at
         draft.move(Input.APPROVE, due_at=due, started_at=world.now, said="approved")
+    return draft.change()
+
+
+def ask(
+    case: Case, approvals: Sequence[Approval], world: World, stamp: int, *, digest: str, until: int
+) -> Change:
+    """Ask the roles whose consent is not of exactly what would be sent (law 11).
+
+    A pending operation waits for it; an unknown one is looked up meanwhile, or seen again at
+    `until`.
+    """
+    draft = Draft(case, world, stamp)
+    known = {a.role for a in approvals if a.digest == digest and a.state in ("asked", "approved")}
+    roles = case.terms.approval or ("approver",)
+    draft.move(Input.ASK, due_at=None, said="waits_approval")
+    draft.note("approval", said="waits_approval", data={"digest": digest})
+    draft.more["approvals"] = tuple(
+        Approval(
+            id=f"{case.operation.id}-{role}-{draft.status.entries}",
+            operation=case.operation.id,
+            namespace=case.operation.namespace,
+            role=role,
+            digest=digest,
+            asked_at=world.now,
+        )
+        for role in roles
+        if role not in known
+    )
+    if draft.status.forced_by:
+        draft.set(due_at=until)
+    elif draft.status.state is State.UNKNOWN:
+        go_on(draft, case.attempts)
     return draft.change()
 
 

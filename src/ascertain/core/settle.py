@@ -13,12 +13,13 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from . import policy
-from .contract import Terms
+from .contract import Terms, repeatable
 from .draft import (
     NOTHING_SENT,
     Case,
     Draft,
     as_json,
+    effects,
     ended,
     go_on,
     own_attempt,
@@ -152,6 +153,7 @@ def _take_road(draft: Draft, finding: NotDone, given: Input) -> None:
     terms, world = draft.case.terms, draft.world
     said = finding.kind.value if given is Input.LATER else given.value
     if finding.stored:
+        _end_all_of_key(draft)
         draft.set(target_key="")  # the key is dead: the next attempt begins a new epoch
     draft.move(given, said=said, due_at=None)
     draft.close_reviews("not_done")
@@ -162,6 +164,14 @@ def _take_road(draft: Draft, finding: NotDone, given: Input) -> None:
     else:
         road = "authorization" if given is Input.UNAUTHORIZED else "input"
         draft.set(owner=terms.owner(road))
+
+
+def _end_all_of_key(draft: Draft) -> None:
+    """A stored outcome of the key is the outcome of every attempt under it (law 7)."""
+    known = {token for token, _ in draft.ends}
+    for attempt in effects(draft.case):
+        if attempt.epoch == draft.status.epoch and attempt.token not in known:
+            draft.ends.append((attempt.token, Outcome.NOT_DONE))
 
 
 def answered(status: Status) -> bool:
@@ -180,6 +190,7 @@ def end_of_answered(draft: Draft, *, proven: bool) -> bool:
     own = own_attempt(draft.case)
     if answered(draft.case.status):
         same = own.kind is Kind.REPLAY and not own.on_absence
+        same = same or repeatable(draft.case.terms)
         draft.move(Input.KNOWN_BEFORE, token=None, kind=None, due_at=None, said="known_before")
         draft.set(verify=not proven and not same, confirmed_at=draft.world.now)
         draft.close_reviews("there")
@@ -238,16 +249,20 @@ def _second(draft: Draft, finding: Done | Accepted) -> None:
     ref = None if finding.ref is None else str(finding.ref)
     _reference(draft, ref)
     known = before.state is State.DONE or answered(before)
+    if repeatable(draft.case.terms):
+        return  # a second is no harm: that is what its contract says
     if known and ref is not None and before.ref not in (None, ref):
         draft.open_review("duplicate", "duplicate")
 
 
 def _despite_successor(draft: Draft, before: Status) -> None:
-    """Open a duplicate review on both versions where a superseded one happened (law 10)."""
-    if before.reason is not Reason.SUPERSEDED:
+    """Open a duplicate review on both versions where one happened although its successor had
+    already begun: it was superseded, or somebody took the risk of not waiting (law 10)."""
+    newer = draft.case.successor
+    overtaken = newer is not None and newer.attempts > 0 and before.state is not State.DONE
+    if before.reason is not Reason.SUPERSEDED and not overtaken:
         return
     draft.open_review("duplicate", "duplicate")
-    newer = draft.case.successor
     if newer is None:
         return
     review = Review(

@@ -62,6 +62,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         HELD + ", which was left open: somebody must take the risk or settle it.",
         "等待上一版本：已放弃且结果仍不明，需有人承担风险或先核实。",
     ),
+    "waits_undone": (
+        "It waits until what it undoes is known to be there and none of its requests can land.",
+        "等待被撤销的操作查实，且不再有请求可能生效。",
+    ),
     "waits_quiet": (
         HELD + ": its last request may still land and overwrite this one.",
         "等待上一版本的观察期结束，以免被其覆盖。",

@@ -184,6 +184,8 @@ class Definition:
         ]
         if declared.sends_within is not None:
             extra.append("sends_within")
+        elif declared.prepare is None and declared.sends is None and made.hard:
+            extra.append("sends_by_call")  # seen in its code, not declared: so it is printed
         return msgspec.structs.replace(made, assumed=(*made.assumed, *extra))
 
     def set_look(self, look: Look, lag: Any, late: Any) -> None:

@@ -33,7 +33,6 @@ from .ledger import (
     CONCURRENCY,
     Action,
     Ledger,
-    check_undo,
     current_run,
     make_call,
     other_content,
@@ -42,6 +41,7 @@ from .ledger import (
 from .looking import finding_of_look
 from .receipt import Receipt, receipt
 from .recovery import Report, sweeping
+from .versions import check_undo
 
 T = TypeVar("T")
 Steps = Generator[Act | Look | Sleep, Any, T]
@@ -131,7 +131,7 @@ class AsyncAction(BoundAction):
         intent = self.definition.intent(given, engine.store.now())
         run = self.options.run or current_run.get()
         options = replace(self.options, run=run) if run else self.options
-        await hop(check_undo, engine, options)
+        await hop(check_undo, engine, options.compensates)
         started, reused = await _begin(engine, self.definition, intent, options)
         given_now = None if reused and other_content(started, intent) else intent.input
         until = engine.clock.boottime() + int((engine.wait if wait is None else wait) * 1e6)

@@ -17,7 +17,7 @@ from .action import Declaration, Definition, Look, bounds_of, owners_of, roles_o
 from .engine import Engine, Options
 from .receipt import Receipt
 
-FLOW_BOUNDS = {"attempts": 10_000, "total": "30d", "timeout": "5m", "longest_delay": "1m"}
+FLOW_BOUNDS = {"attempts": 100_000, "total": "30d", "timeout": "5m", "longest_delay": "1m"}
 REPEATABLE = Contract(id="ascertain.repeatable", title="no outside effect", harm="none")
 
 

@@ -176,14 +176,14 @@ class Desk:
                     f" ({', '.join(open_roles) or 'none is asked now'})",
                     operation=ident,
                 )
-            now = next((a.digest for a in approvals if a.role == mine), "")
+            now = [a.digest for a in approvals if a.role == mine and a.state == "asked"]
             return people.approve(
                 case,
                 approvals,
                 engine.world(),
                 engine.clock.token(),
                 role=mine,
-                digest=digest or now,
+                digest=digest or (now[-1] if now else ""),
                 by=by,
                 consent=consent,
                 note=note,

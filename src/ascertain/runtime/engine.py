@@ -27,13 +27,13 @@ from ascertain.core.errors import (
     UnknownAction,
     UnknownOperation,
 )
+from ascertain.core.machine import is_settled
 from ascertain.core.model import (
     ActFinding,
     Approval,
     Attempt,
     Change,
     Operation,
-    Reason,
     Request,
     Snapshot,
     State,
@@ -130,9 +130,7 @@ class Engine:
         ident = snapshot.operation.id
         if terms is None:
             terms = self.definition(snapshot.operation.action).terms
-        newer = None
-        if snapshot.status.reason is Reason.SUPERSEDED:
-            newer = self.successor(ident)
+        newer = self.successor(ident)
         return Case(
             operation=snapshot.operation,
             status=snapshot.status,
@@ -198,6 +196,8 @@ class Engine:
 
     def _existing(self, d: Definition, intent: Intent, found: Snapshot) -> Case:
         self._same(d, intent, found)
+        if is_settled(found.status):  # nothing will be decided: a repeat costs one read
+            return Case(operation=found.operation, status=found.status, terms=d.terms)
         return self.case(found, d.terms)
 
     def _by_older_keys(self, d: Definition, intent: Intent) -> Snapshot | None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
-from ascertain.core import keys
+from ascertain.core import keys, people
 from ascertain.core.contract import Terms
 from ascertain.core.draft import Case
 from ascertain.core.errors import ApprovalStale, Refused
-from ascertain.core.model import Change, FrozenRequest, Operation, Request, Status
+from ascertain.core.model import Change, FrozenRequest, Operation, Request, Snapshot, Status
 from ascertain.store.base import Store
 
 from .action import Definition
+
+if TYPE_CHECKING:
+    from .engine import Engine
 
 REQUEST_BYTES = 64 * 1024 * 1024  # of canonical JSON that a digest is taken over
 
@@ -41,6 +44,8 @@ def freeze(
         raise Refused(
             f"action {d.name}: prepare returned {type(made).__name__}; return an ascertain.Request"
         )
+    if made.url.startswith(("http://", "https://")):
+        _check_http(made)
     made = name_keys(made, status.target_key)
     return FrozenRequest(
         operation=operation.id,
@@ -48,6 +53,15 @@ def freeze(
         digest=request_digest(made),
         request=msgspec.json.encode(made),
     )
+
+
+def _check_http(request: Request) -> None:
+    """Refuse credentials in what is frozen before it is stored; needs the extra `http`."""
+    try:
+        from ascertain.targets.freezing import check
+    except ModuleNotFoundError:
+        return  # without the client nothing of it can be sent either
+    check(request)
 
 
 def frozen_for(
@@ -95,6 +109,21 @@ def check_approval(store: Store, case: Case, frozen: FrozenRequest | None) -> No
             f" {', '.join(missing)} approved; ask for a new approval",
             operation=case.operation.id,
         )
+
+
+def ask_again(engine: Engine, snapshot: Snapshot, until: int) -> None:
+    """Ask for the consent to what would be sent now, so that a person is next (law 11)."""
+    ident = snapshot.operation.id
+
+    def decide(case: Case) -> Change:
+        known = engine.store.requests(ident)
+        digest = approval_digest(case.operation, case.terms, known[-1] if known else None)
+        return people.ask(
+            case, engine.store.approvals(ident), engine.world(), engine.clock.token(),
+            digest=digest, until=until,
+        )  # fmt: skip
+
+    engine.write(engine.case(engine.snapshot(ident)), decide)
 
 
 def request_of(frozen: FrozenRequest | None) -> Request | None:

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from ascertain.core.draft import Case
 from ascertain.core.errors import Refused, SendRefused
 from ascertain.core.model import Expected, Kind, Run
-from ascertain.core.people import may_undo
 from ascertain.core.reconcile import Do, LookReport, quiet_end
 from ascertain.store.base import Store
 
@@ -37,6 +36,7 @@ from .flow import RunView
 from .looking import control_key, finding_of_look, invented_key, looking
 from .receipt import Receipt, receipt
 from .recovery import ALARMS_EVERY, Report, Sweeping, sweeping
+from .versions import check_undo
 
 WAIT = 10.0  # seconds that a call waits for an outcome by itself
 CONCURRENCY = 4  # calls of a batch at once; so many are claimed at most (law 2)
@@ -171,7 +171,7 @@ class Action(BoundAction):
     def enqueue(self, **given: Any) -> Receipt:
         """Record the intent, durably; a worker executes it."""
         intent, options = self._intent(given), self._options()
-        check_undo(self.engine, options)
+        check_undo(self.engine, options.compensates)
         started, reused = self.engine.begin(self.definition, intent, options, execute=False)
         assert not isinstance(started, Ticket)
         return receipt(started, self.engine.world(), reused=reused)
@@ -231,7 +231,7 @@ class Action(BoundAction):
         self, given: Mapping[str, Any], wait: float | None, errors: list[BaseException]
     ) -> Receipt:
         intent, options = self._intent(given), self._options()
-        check_undo(self.engine, options)
+        check_undo(self.engine, options.compensates)
         started, reused = self.engine.begin(self.definition, intent, options, execute=True)
         given_now = None if reused and other_content(started, intent) else intent.input
         until = self.engine.clock.boottime() + int(
@@ -243,7 +243,7 @@ class Action(BoundAction):
 
     def _enlist(self, connection: Any, given: Mapping[str, Any]) -> Receipt:
         intent, options = self._intent(given), self._options()
-        check_undo(self.engine, options)
+        check_undo(self.engine, options.compensates)
         case, reused = self.engine.enlist(self.definition, intent, options, connection)
         return receipt(case, self.engine.world(), reused=reused)
 
@@ -444,22 +444,6 @@ def make_call(engine: Engine, ticket: Ticket, *, effect: bool, key: str | None =
 def other_content(started: Ticket | Case, intent: Intent) -> bool:
     """Tell whether a caller brought another content than the pinned one; his is never sent."""
     return not isinstance(started, Ticket) and started.operation.content_hash != intent.content_hash
-
-
-def check_undo(engine: Engine, options: Options) -> None:
-    """Refuse to undo what may still land, or what is not known to exist (law 18)."""
-    if options.compensates is None:
-        return
-    snapshot = engine.snapshot(options.compensates)
-    case = engine.case(snapshot)
-    world = engine.world()
-    quiet = quiet_end(case.status, case.terms, world)
-    if not may_undo(case.status, case.attempts, quiet, world.now):
-        raise Refused(
-            f"operation {case.operation.key} is {case.status.state}: it can be undone only when"
-            " it is done or accepted and none of its requests can still land",
-            operation=snapshot.operation.id,
-        )
 
 
 class Worker(threading.Thread):

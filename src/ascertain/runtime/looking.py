@@ -26,7 +26,12 @@ def looking(targets: Iterable[tuple[int, str]], control: str | None, invented: s
     for epoch, key in targets:
         found[epoch] = yield key
     whole = _join(found.values())
-    strange = not isinstance((yield invented), Absent | Unknown)
+    hit = yield invented
+    strange = not isinstance(hit, Absent | Unknown)
+    if isinstance(hit, Unknown):  # whether it heeds the key at all is not known now: ask again
+        whole = Unknown(reason="the look-up of a key that was never sent was not answered")
+    elif isinstance(hit, Absent) and isinstance(whole, Absent) and not hit.complete:
+        whole = Absent(complete=False, evidence=whole.evidence)
     if strange:
         reason = "the look-up also finds a key that was never sent: it ignores the key"
         whole = Unknown(reason=reason)

@@ -62,6 +62,8 @@ def _with_notes(finding: ActFinding, call: Call) -> ActFinding:
         more["notes"] = call.notes
     if call.costs:
         more["costs"] = call.costs
+    if call.http_used is not None and call.http_used.trace.sent:
+        more["sent"] = call.http_used.trace.sent
     return replace(finding, evidence={**finding.evidence, **more}) if more else finding
 
 
@@ -147,7 +149,9 @@ def make_http(call: Call, ticket: Ticket, clock: Clock, *, effect: bool) -> Any:
     """Return the client of one attempt; needs the extra `http`."""
     try:
         from ascertain.targets.http import AsyncEffectHttp, EffectHttp
-    except ImportError as error:
+    except ModuleNotFoundError as error:
+        if error.name not in ("httpx2", "httpcore2"):
+            raise
         raise UsageError("call.http needs the extra: pip install 'ascertain[http]'") from error
     d = ticket.definition
     inner = EffectHttp(

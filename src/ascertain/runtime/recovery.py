@@ -17,6 +17,7 @@ from ascertain.core.machine import is_settled
 from ascertain.core.model import Snapshot, State, WaitingOn
 from ascertain.core.reconcile import Do, Step
 
+from . import freezing
 from .alarms import Alarm, alarms
 from .driving import Act, Look, Sleep, driving
 from .engine import Engine
@@ -63,8 +64,8 @@ def sweeping(
     """Carry on everything that is due now, at most `limit` operations; then the alarms.
 
     A generator like `driving`. `alarms_every` µs is how long alarms once looked for are good
-    enough: they read more than what is due. A failing store ends the sweep with the error in the report;
-    nothing is lost by it.
+    enough: they read more than what is due. A failing store ends the sweep with the error in
+    the report; nothing is lost by it.
     """
     report = Report(recovered=[], reviews=[], errors=[], alarms=[], did={})
     try:
@@ -113,9 +114,12 @@ def _carry_on(
             answer = yield asked
     except StopIteration as end:
         _tell(end.value, before.state, report)
-    except (InputRefused, ApprovalStale) as error:
+    except InputRefused as error:
         report.errors.append(str(error))
         _postpone(engine, snapshot)
+    except ApprovalStale as error:
+        report.errors.append(str(error))
+        freezing.ask_again(engine, snapshot, engine.store.now() + NEEDS_INPUT)
     except StoreError:
         raise
     except AscertainError as error:

@@ -1,5 +1,5 @@
-"""One version follows another (law 10): a successor waits for the version before it, and its
-first claim closes that one in the same commit."""
+"""What waits for another operation: a successor for the version before it, which its first
+claim closes in the same commit (law 10), and an undoing for what it undoes (law 18)."""
 
 from __future__ import annotations
 
@@ -9,30 +9,60 @@ from ascertain.core import people
 from ascertain.core.draft import Case
 from ascertain.core.errors import Refused
 from ascertain.core.model import Change, State
-from ascertain.core.reconcile import World
+from ascertain.core.reconcile import World, quiet_end
 
 if TYPE_CHECKING:
     from .engine import Engine
 
-OLDER_POLL = 1_000_000  # µs between looks at the version before
+OLDER_POLL = 1_000_000  # µs between looks at the version before, at first
+WAITED = 8  # the longer it has waited, the rarer the looks: an eighth of that, within bounds
 
 
 def held_by_older(engine: Engine, case: Case, world: World) -> Case | None:
-    """Hold a successor while the version before may still act (law 10)."""
-    ident = case.operation.supersedes
-    if not ident or case.status.attempts or case.operation.source.startswith("override:"):
+    """Hold an operation while the one that it follows or undoes may still act."""
+    if case.status.attempts:
         return None
-    older = engine.case(engine.snapshot(ident))
-    overwrites = older.terms.contract.repeat.answer == "overwrite"
-    why = people.blocks(older, world, overwrites=overwrites)
+    why = _older_version(engine, case, world) or _undone(engine, case, world)
     if not why:
         return None
+    waited = max(world.now - case.status.started_at, 0)
+    longest = max(case.terms.bounds.longest_delay, OLDER_POLL)
+    until = world.now + min(max(waited // WAITED, OLDER_POLL), longest)
     return engine.write(
-        case,
-        lambda c: people.hold(
-            c, world, engine.clock.token(), why=why, until=world.now + OLDER_POLL
-        ),
+        case, lambda c: people.hold(c, world, engine.clock.token(), why=why, until=until)
     )
+
+
+def _older_version(engine: Engine, case: Case, world: World) -> str:
+    ident = case.operation.supersedes
+    if not ident or case.operation.source.startswith("override:"):
+        return ""
+    older = engine.case(engine.snapshot(ident))
+    overwrites = older.terms.contract.repeat.answer == "overwrite"
+    return people.blocks(older, world, overwrites=overwrites)
+
+
+def _undone(engine: Engine, case: Case, world: World) -> str:
+    ident = case.operation.compensates
+    return "" if ident is None or may_be_undone(engine, ident, world) else "waits_undone"
+
+
+def may_be_undone(engine: Engine, ident: str, world: World) -> bool:
+    """Tell whether an operation exists for sure and none of its requests can still land."""
+    case = engine.case(engine.snapshot(ident))
+    quiet = quiet_end(case.status, case.terms, world)
+    return people.may_undo(case.status, case.attempts, quiet, world.now)
+
+
+def check_undo(engine: Engine, ident: str | None) -> None:
+    """Refuse to undo what may still land, or what is not known to exist (law 18)."""
+    if ident is not None and not may_be_undone(engine, ident, engine.world()):
+        operation, status = (s := engine.snapshot(ident)).operation, s.status
+        raise Refused(
+            f"operation {operation.key} is {status.state}: it can be undone only when it is done"
+            " or accepted and none of its requests can still land",
+            operation=ident,
+        )
 
 
 def closing_older(engine: Engine, case: Case, world: World) -> tuple[Change, ...]:

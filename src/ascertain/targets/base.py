@@ -46,6 +46,7 @@ class SendTrace:
         self.whole = False  # every byte was handed to the socket
         self.answered = False  # the answer was read in full
         self.finding: Any = None  # what the effect request's answer amounted to
+        self.sent: dict[str, Any] = {}  # which bytes: method, URL, size and SHA-256 of the body
         self._started = False
         self._lock = threading.Lock()
 

@@ -87,7 +87,7 @@ class Description(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
     lookup: Search | None = None
     read_back: ReadBack | None = None
     credentials: dict[str, str] = {}
-    basic: tuple[str, str] | tuple[()] = ()
+    basic: tuple[str, ...] = ()
     title: str = ""
 
 
@@ -117,6 +117,8 @@ def _problems(d: Description, c: Contract) -> Iterator[str]:
     for field in d.inputs:
         if not field.isidentifier() or field in ("target_key", "call"):
             yield f"inputs.{field} is no possible name of an input"
+    if len(d.basic) not in (0, 2):
+        yield "basic must name two environment variables: of the user and of the password"
     everything = {*d.inputs, "target_key"}
     yield from _asked("request", d.request, everything, d)
     if d.lookup is not None:

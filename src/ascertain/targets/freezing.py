@@ -156,17 +156,18 @@ def _json(value: Any) -> bytes:
 def _encoded(
     method: str, url: str, headers: dict[str, str], parts: dict[str, Any], files: Any
 ) -> httpx2.Request:
+    # Of the headers only this one bears on the body, and httpx2 takes ASCII alone (2.16.2).
+    kind = {n: v for n, v in headers.items() if n.lower() == "content-type"}
     if not files:
-        made = httpx2.Request(method, url, headers=headers, **parts)
+        made = httpx2.Request(method, url, headers=kind, **parts)
         made.read()
         return made
     loaded = [(name, _loaded(part)) for name, part in _pairs(files)]
-    rest = {n: v for n, v in headers.items() if n.lower() != "content-type"}
 
     def with_boundary(boundary: str) -> httpx2.Request:
         # httpx2 takes its boundary from a Content-Type that is given (2.16.2), else from chance.
         kind = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
-        request = httpx2.Request(method, url, headers={**rest, **kind}, files=loaded, **parts)
+        request = httpx2.Request(method, url, headers=kind, files=loaded, **parts)
         request.read()
         return request
 
@@ -190,3 +191,13 @@ def _loaded(part: Any) -> Any:
 def _bytes(body: Any) -> bytes:
     read = body.read() if hasattr(body, "read") else body
     return read.encode("utf-8") if isinstance(read, str) else bytes(read)
+
+
+def summary(request: Request) -> dict[str, Any]:
+    """Return what is recorded of a request that was not frozen before: which bytes they were."""
+    return {
+        "method": request.method,
+        "url": _shown(request.url),
+        "body_bytes": len(request.body),
+        "body_sha256": hashlib.sha256(request.body).hexdigest(),
+    }

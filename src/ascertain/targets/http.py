@@ -28,7 +28,7 @@ from .base import SendTrace
 from .classify.answers import exists, finding_of, success_of
 from .classify.redact import is_secret
 from .freezing import check as check_request
-from .freezing import check_beside, check_headers, freeze, same_bytes
+from .freezing import check_beside, check_headers, freeze, same_bytes, summary
 from .http_async import AsyncEffectHttp
 from .wire import ANSWER_BYTES, DeadlinePassed, Wire
 
@@ -165,6 +165,7 @@ class EffectHttp:
             raise SendRefused(
                 "a second effect request in one attempt: make it an operation of its own"
             )
+        self._trace.sent = summary(request)
 
     def _judged(self, answer: HttpAnswer, *, check: bool) -> HttpAnswer:
         self._trace.answered = True

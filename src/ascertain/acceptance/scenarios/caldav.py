@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from typing import Any
 
 from ascertain import InputMismatch, State
 from ascertain.acceptance.actions import stored_task
@@ -128,10 +129,9 @@ def approval_then_crash(stage: Stage) -> Ending:
     return Ending([receipt], blind.result(), checks, evidence=words)
 
 
-def _refused(actions: dict[str, object], stage: Stage) -> bool:
-    action: object = actions["task"]
+def _refused(actions: dict[str, Any], stage: Stage) -> bool:
     try:
-        action.submit(case=stage.mark(), text="Another text", wait=0.0)  # type: ignore[attr-defined]
+        actions["task"].submit(case=stage.mark(), text="Another text", wait=0.0)
     except InputMismatch:
         return True
     return False

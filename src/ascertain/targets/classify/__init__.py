@@ -86,11 +86,11 @@ def never_sent(error: BaseException) -> NotDoneKind | None:
     errors = chain(error)
     if error.__traceback__ is None:  # nothing shows what came before it
         return None
-    if any(isinstance(e, BaseExceptionGroup) for e in errors):
-        return None
     if any(ask(e) is Says.MAYBE for e in errors for ask in _CLIENTS):
         return None
     for one in errors:
+        if isinstance(one, BaseExceptionGroup):
+            return never_sent(one)
         refused = smtp_.refusal(one)
         if refused is not None:
             return refused

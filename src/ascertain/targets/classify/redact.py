@@ -14,7 +14,7 @@ SHORTEST = 4  # a credential shorter than this is no secret, and would blank hal
 
 _USER = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
 _FIELD = re.compile(
-    r"""((?:["']|\b)[\w.-]*(?:token|secret|passw(?:or)?d|pwd|api_?-?key|access_?-?key|private_?-?key"""
+    r"""((?:["']|\b)[\w.-]*(?:token|secret|passw(?:or)?d|pwd|(?:api|access|private)[_-]?key"""
     r"""|credentials?|signature|authorization|cookie|session_?id)["']?\s*[:=]\s*)"""
     r"""("[^"]*(?:"|$)|'[^']*(?:'|$)|[^\s,;&"'<>}]+)""",
     re.IGNORECASE,
@@ -39,6 +39,6 @@ def redacted(text: str, hide: Iterable[str] = ()) -> str:
 def is_secret(header: str) -> bool:
     """Tell whether a header carries a credential, going by its name (law 11).
 
-    `Idempotency-Token` and its like are none: they are part of what is frozen.
+    What says that it is for idempotency is none: it is part of what is frozen.
     """
     return "idempot" not in header.lower() and bool(_SECRET_HEADER.search(header))

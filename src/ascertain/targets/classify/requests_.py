@@ -27,6 +27,7 @@ _WRAPPERS = frozenset({
     ("requests", "ConnectionError"), ("requests", "SSLError"),
     ("urllib3", "MaxRetryError"), ("urllib3", "SSLError"),
 })  # fmt: skip
+_OPENS = frozenset({"urllib3.connectionpool", "urllib3.poolmanager"})
 # Functions of requests that send a second request: redirects, and digest authentication.
 _AGAIN = frozenset({"resolve_redirects", "dispatch_hook", "handle_401", "handle_redirect"})
 
@@ -44,12 +45,15 @@ def says(error: BaseException) -> Says | None:
 
 
 def _follows(error: BaseException) -> bool:
-    """Tell whether the failed try followed another: urllib3 calls `urlopen` anew for each."""
-    tries = 0
-    for module, function, _ in frames(error):
-        package = module.partition(".")[0]
-        tries += module == "urllib3.connectionpool" and function == "urlopen"
-        if tries > 1 or (package == "requests" and function in _AGAIN):
+    """Tell whether the failed try followed another: urllib3's pool calls `urlopen` anew for a
+    retry, its pool manager for a redirect. A frame that raises again stands there twice."""
+    tries: set[tuple[str, int]] = set()
+    for module, function, frame in frames(error):
+        if module in _OPENS and function == "urlopen":
+            tries.add((module, id(frame)))
+        if module.partition(".")[0] == "requests" and function in _AGAIN:
             return True
+    modules = [module for module, _ in tries]
     # A MaxRetryError that lost its traceback (copied between processes) hides its tries.
-    return place(error) == ("urllib3", "MaxRetryError") and not tries
+    hidden = place(error) == ("urllib3", "MaxRetryError") and not tries
+    return hidden or len(modules) != len(set(modules))
