@@ -112,11 +112,13 @@ class Process:
 class Line:
     """A wire without a socket: its check of the deadline is the real one."""
 
-    left = Wire.left
     _cut = False
 
     def __init__(self, ticket: Any, clock: SimClock) -> None:
         self._deadline, self._clock = (lambda: ticket.deadline), clock.boottime
+
+    def left(self) -> float:
+        return Wire.left(self)
 
     def cut(self) -> None:
         self._cut = True

@@ -14,9 +14,12 @@ Plan = dict[tuple[str, int], Event]
 class Adversary:
     """By seed, or by a plan: what it did before, or a part of that, and nothing else."""
 
-    def __init__(self, seed: int, budget: int, plan: Plan | None = None) -> None:
+    def __init__(
+        self, seed: int, budget: int, plan: Plan | None = None, often: str = ""
+    ) -> None:  # fmt: skip
         self.random = Random(seed * 7 + 1)
         self.plan = plan
+        self.often = often  # the kind of point at which it nearly always does something
         self.left = budget
         self.did: Plan = {}
         self._counts: dict[str, int] = {}
@@ -27,7 +30,7 @@ class Adversary:
         self._counts[where] = count + 1
         if self.plan is not None:
             event = self.plan.get((where, count), ())
-        elif self.left <= 0 or self.random.random() >= chance:
+        elif self.left <= 0 or self.random.random() >= self._chance(where, chance):
             return ()
         else:
             event = make(self.random) or ()
@@ -35,3 +38,8 @@ class Adversary:
         if event:
             self.did[where, count] = event
         return event
+
+    def _chance(self, where: str, chance: float) -> float:
+        if self.often and chance and where.rpartition(":")[2] == self.often:
+            return 0.8
+        return chance

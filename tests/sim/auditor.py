@@ -188,6 +188,16 @@ def _shown_late(story: Story, final: Final) -> bool:
     return not told or bool(final.reviews)
 
 
+def _kept(story: Story) -> Iterator[Verdict]:
+    """What the ledger was told of an effect that is there stays with its operation (law 8)."""
+    there = {(e.name, e.ref) for e in story.effects}
+    after = max(story.restores, default=-1)
+    for at, name, ref in story.told:
+        final = story.final.get(name)
+        if at > after and (name, ref) in there and final is not None and ref not in final.refs:
+            yield Verdict("law 8", name, f"{ref} was told and is not kept")
+
+
 def _said_not_done(story: Story) -> Iterator[Verdict]:
     """It was called not executed while it had happened, or when it still did later."""
     effects = _by_name(story, "effects")
@@ -340,6 +350,7 @@ def _versions(story: Story) -> Iterator[Verdict]:
 CHECKS = (
     _duplicates,
     _wrong,
+    _kept,
     _said_not_done,
     _unfinished,
     _blind,

@@ -53,6 +53,7 @@ class Setting:
     webhooks: bool
     finds_anything: bool
     person: str  # what he does with a review: right, wrong, leaves
+    often: str = ""  # where the adversary nearly always does something
 
     @property
     def alone(self) -> bool:
@@ -518,7 +519,7 @@ def simulate(
             _stores.append(Stores())
         stores = _stores[0]
     given = given or setting(seed)
-    world = World(seed, Adversary(seed, given.budget, plan), stores.store)
+    world = World(seed, Adversary(seed, given.budget, plan, given.often), stores.store)
     stores.fresh(world)
     world.trace = [] if trace else None
     sim = Sim(given, world, stores)

@@ -323,11 +323,14 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
         return self.owners.get(road) or self.owners[""]
 
 
-def terms(contract: Contract, *, lag: Any = None, late: Any = None, **rest: Any) -> Terms:
+def terms(
+    contract: Contract, *, lag: Any = None, late: Any = None, keeps: Any = None, **rest: Any
+) -> Terms:
     """Join a contract with what an action declares.
 
-    A declared `lag` or `late` is an assumption; it may only lengthen what the vendor states.
-    Claims listed under `memory` or `second` count as assumptions too.
+    What is declared is an assumption: `lag` and `late` may only lengthen what the vendor
+    states, `keeps` only shorten it, as a stream's own window does. Claims listed under
+    `memory` or `second` count as assumptions too.
     """
     weak = {*contract.memory, *contract.second}
     stated = {
@@ -336,7 +339,7 @@ def terms(contract: Contract, *, lag: Any = None, late: Any = None, **rest: Any)
         "keeps": contract.repeat.keeps,
     }
     field = {"lag": "lookup.lag", "late": "late.max", "keeps": "repeat.keeps"}
-    given = {"lag": lag, "late": late, "keeps": None}
+    given = {"lag": lag, "late": late, "keeps": keeps}
     values: dict[str, int | None] = {}
     assumed = []
     for name, value in stated.items():
@@ -346,7 +349,10 @@ def terms(contract: Contract, *, lag: Any = None, late: Any = None, **rest: Any)
         guess = given[name] if given[name] is not None else fallback
         if guess is not None:
             guessed = duration(guess, name)
-            if not believed or (length is not None and guessed > length and name != "keeps"):
+            safer = length is not None and (
+                guessed < length if name == "keeps" else guessed > length
+            )
+            if not believed or safer:
                 length, believed = guessed, False
         if name != "keeps" and length is not None and length >= FOREVER:
             raise ContractInvalid(f"{name} cannot be forever: leave it out where no limit is known")

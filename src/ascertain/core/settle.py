@@ -410,7 +410,7 @@ def _several(draft: Draft, finding: Several) -> None:
     for ref in finding.refs:
         _reference(draft, str(ref))
     if before.state is State.DONE:
-        draft.set(verify=False, due_at=None, waiting_on=WaitingOn.NOTHING)
+        draft.set(verify=False, due_at=None, waiting_on=WaitingOn.NOTHING, said="duplicate")
         draft.open_review("duplicate", "duplicate")
     elif before.state is State.RUNNING:  # a look-up that lost its lease long ago
         draft.set(waiting_on=before.waiting_on, said=before.said)

@@ -35,6 +35,9 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     owners: dict[str, str]
     keys_from: tuple[str, ...] = ()  # templates that made keys before
     contract: Contract = NO_CONTRACT
+    lag: Any = None  # assumptions, where the contract does not state them
+    late: Any = None
+    keeps: Any = None
     scope: str = ""
     approval: tuple[str, ...] = ()
     content: tuple[str, ...] = ()
@@ -160,8 +163,9 @@ class Definition:
         try:
             made = terms(
                 declared.contract,
-                lag=lag,
-                late=late,
+                lag=declared.lag if lag is None else lag,
+                late=declared.late if late is None else late,
+                keeps=declared.keeps,
                 bounds=declared.bounds,
                 can_look_up=self.look is not None,
                 same_bytes=declared.prepare is not None or declared.deterministic,

@@ -109,6 +109,9 @@ class Declaring:
         owner: str | Mapping[str, str] | None = None,
         keys_from: Sequence[str] = (),
         contract: str | Contract | None = None,
+        lag: Any = None,
+        late: Any = None,
+        keeps: Any = None,
         scope: str = "",
         approval: bool | str | Sequence[str] = False,
         content: Sequence[str] = (),
@@ -134,7 +137,9 @@ class Declaring:
 
         `key`: a template over its parameters, or a function of them; `keys_from` names the
         templates that made the keys before it, so that nothing gets a second key. `owner`:
-        a person, or road → person. `prepare` returns the Request that is frozen with the
+        a person, or road → person. `lag`, `late` and `keeps` are assumptions, as durations
+        ("30s" or seconds), where the contract is silent or your installation keeps keys for
+        a shorter time. `prepare` returns the Request that is frozen with the
         claim (law 11). `sends_within` (seconds), `single_request` and `deterministic` are
         declarations about code that sends by itself, `reversible` that the effect can be
         undone (else an absence that rests on an assumption goes to a person); all are printed
@@ -149,6 +154,9 @@ class Declaring:
             owners=owners_of(owner),
             keys_from=tuple(keys_from),
             contract=catalogue.resolve(contract),
+            lag=lag,
+            late=late,
+            keeps=keeps,
             scope=scope,
             approval=roles_of(approval),
             content=tuple(content),
