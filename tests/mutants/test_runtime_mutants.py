@@ -179,9 +179,18 @@ def no_closing_of_the_older(patch: Patch) -> None:
 
 
 def no_bound(patch: Patch) -> None:
+    narrow(patch)
     patch.setattr(policy, "exhausted", lambda *_: False)
-    patch.setattr(acting, "ATTEMPTS", 3)
+
+
+def narrow(patch: Patch) -> None:
+    patch.setattr("sim.sim.ATTEMPTS", 3)
     patch.setitem(acting.BOUNDS, "attempts", 3)
+
+
+def no_gate_for_undoing(patch: Patch) -> None:
+    patch.setattr("sim.sim.check_undo", lambda *_: None)
+    patch.setattr(versions, "_undone", lambda *_: "")
 
 
 def asks_nobody_again(patch: Patch) -> None:
@@ -200,7 +209,7 @@ SIM: list[tuple[str, Mutant, str, dict[str, Any]]] = [
     ("quiet period", no_quiet_period, "blind_resend", {"kind": "searchable"}),
     ("positive control", told(control="found"), "blind_resend", {"kind": "searchable"}),
     ("page limit", every_page_counts_as_read, "blind_resend",
-     {"kind": "searchable", "often": "look"}),
+     {"kind": "searchable", "often": "look", "budget": 30}),
     ("invented key", an_invented_key_is_not_asked_for, "wrong_done",
      {"kind": "searchable", "finds_anything": True, "orders": 2}),
     ("invented key not answered", a_failed_control_of_an_invented_key_passes, "wrong_done",
@@ -224,16 +233,17 @@ SIM: list[tuple[str, Mutant, str, dict[str, Any]]] = [
      {"kind": "searchable", "often": "restore"}),
     ("speaks only for itself", says(settle, "others_may_have_sent", False), "wrong_failed",
      {"kind": "identified"}),
-    ("late truth", says(settle, "_late", None), "law 8", {"kind": "opaque"}),
+    ("late truth", says(settle, "_late", None), "law 8",
+     {"kind": "opaque", "often": "answered", "person": "absent"}),
     ("deadline", says(Wire, "left", 1.0), "law 5",
      {"kind": "searchable", "often": "claimed"}),
-    ("undo gate", says(ledger, "check_undo", None), "law 18",
+    ("undo gate", no_gate_for_undoing, "law 18",
      {"kind": "lagging", "scenario": "undo"}),
     ("bounds", no_bound, "law 15", {"kind": "identified", "often": "send"}),
     ("stored outcome", says(settle, "_end_all_of_key", None), "needed_person",
      {"kind": "idempotent/not atomic", "often": "send"}),
 ]  # fmt: skip
-HARMLESS: dict[str, Mutant] = {"byte identity": impure}  # what a mutant needs, the guard being on
+HARMLESS: dict[str, Mutant] = {"byte identity": impure, "bounds": narrow}  # what a mutant needs, the guard being on
 
 
 def like(seed: int, **wanted: Any) -> Setting:
@@ -257,19 +267,13 @@ def test_a_guard_that_is_off_is_seen_by_the_auditor(
     for seed in seeds:
         with pytest.MonkeyPatch.context() as patch:
             mutant(patch)
-            if sim_undo(patch, name) and verdict not in verdicts(seed, where):
+            if verdict not in verdicts(seed, where):
                 continue
         with pytest.MonkeyPatch.context() as patch:
             HARMLESS.get(name, lambda _: None)(patch)
             assert not simulate(seed, given=like(seed, **where)).wrong, f"seed {seed}"
         return
     raise AssertionError(f"{name}: nobody saw it in {MOST} schedules")
-
-
-def sim_undo(patch: Patch, name: str) -> bool:
-    if name == "undo gate":
-        patch.setattr("sim.sim.check_undo", lambda *_: None)
-    return True
 
 
 def verdicts(seed: int, where: dict[str, Any]) -> set[str]:

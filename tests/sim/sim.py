@@ -20,8 +20,8 @@ from ascertain.core.machine import is_settled
 from ascertain.core.model import Done, State, WaitingOn
 from ascertain.runtime.driving import driving
 from ascertain.runtime.engine import Options
-from ascertain.runtime.ledger import check_undo
 from ascertain.runtime.recovery import sweeping
+from ascertain.runtime.versions import check_undo
 from ascertain.store.base import Filter
 from ascertain.store.sqlite import SqliteStore
 
@@ -240,7 +240,7 @@ class Sim:
             options = Options(**{how: ident}, reason="a correction")
             try:
                 p.engine.snapshot(ident)
-                check_undo(p.engine, options)
+                check_undo(p.engine, options.compensates)
                 if (yield from self.submit(p, action, values, options, execute=True)):
                     return
             except (Refused, UnknownOperation, StoreError):
@@ -322,6 +322,8 @@ class Sim:
         ledger, target = self.at_desk().ledger, self.targets[name.split("/")[0]]
         there = target.of(name)
         person = self.given.person
+        if person == "absent":
+            return
         if target.in_flight(name) and person != "wrong":
             self.world.at(self.world.now + 1200 * SECOND, lambda: self.visit(ident))
             return

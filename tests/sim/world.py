@@ -238,6 +238,8 @@ class World:
         for token, outcome in change.ends:
             if outcome.value != "expired" and token in self.settles:
                 self.settles.pop(token)()
+        if status.waiting_on.value == "approval":
+            self.story.approved.setdefault(name, [])
         took = ""
         if change.attempt is not None and change.attempt.worker != "restored":
             self.tokens.add(change.attempt.token)

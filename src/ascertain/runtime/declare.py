@@ -147,37 +147,8 @@ class Declaring:
         `first_delay`, `longest_delay` and so on.
         Raises ActionInvalid or ContractInvalid, naming the action and the fix.
         """
-        kept = store_input if store_input in ("all", "none") else tuple(store_input)
-        declaration = Declaration(
-            name=name,
-            key=key,
-            owners=owners_of(owner),
-            keys_from=tuple(keys_from),
-            contract=catalogue.resolve(contract),
-            lag=lag,
-            late=late,
-            keeps=keeps,
-            scope=scope,
-            approval=roles_of(approval),
-            content=tuple(content),
-            on_changed=on_changed,
-            store_input=kept,
-            personal_key=personal_key,
-            max_input=max_input,
-            bounds=bounds_of(bounds),
-            sends=sends,
-            sends_within=None if sends_within is None else duration(sends_within),
-            single_request=single_request,
-            deterministic=deterministic,
-            repeatable=repeatable,
-            trust_assumed_absence=trust_assumed_absence,
-            reversible=reversible,
-            unseen=tuple(unseen),
-            risky=risky,
-            title=title,
-            kind="bulk" if batch else "action",
-            prepare=prepare,
-        )
+        given = {n: v for n, v in locals().items() if n not in ("self", "bounds")}
+        declaration = declaration_of(given, bounds)
         return lambda function: self.register(declaration, function)
 
     def step(
@@ -246,6 +217,22 @@ class Declaring:
                 " effect that exists would get a second key and be done again. Keep the template,"
                 f" or declare keys_from=[{known!r}]"
             )
+
+
+def declaration_of(given: dict[str, Any], bounds: dict[str, Any]) -> Declaration:
+    """Return the declaration of what `action` was given, in the forms that the rules use."""
+    kept, within = given["store_input"], given["sends_within"]
+    forms: dict[str, Any] = {
+        "owners": owners_of(given.pop("owner")),
+        "kind": "bulk" if given.pop("batch") else "action",
+        "contract": catalogue.resolve(given["contract"]),
+        "approval": roles_of(given["approval"]),
+        "store_input": kept if kept in ("all", "none") else tuple(kept),
+        "sends_within": None if within is None else duration(within),
+        "bounds": bounds_of(bounds),
+    }
+    forms |= {n: tuple(given[n]) for n in ("keys_from", "content", "unseen")}
+    return Declaration(**{**given, **forms})
 
 
 def due_time(value: datetime | float | None) -> int | None:
