@@ -62,7 +62,7 @@ def needed() -> set[str]:
     told = {f"error.{c.code}" for c in vars(errors).values()
             if isinstance(c, type) and issubclass(c, AscertainError)}  # fmt: skip
     verbs = {"approval.will_approve", "approval.will_reject"}
-    demo = {"opt.once", "opt.keep"}  # whether or not the demo is installed
+    demo = {"opt.once", "opt.keep", "opt.wordpress"}  # whether or not the demo is installed
     return literal | enums | helps | options | told | verbs | demo
 
 

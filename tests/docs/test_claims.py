@@ -27,9 +27,7 @@ def test_every_claim_names_a_test_that_exists(page):
 
 
 def test_both_languages_make_the_same_claims():
-    claims = [
-        NAMED.findall((ROOT / page).read_text(encoding="utf-8")) for page in PAGES
-    ]
+    claims = [NAMED.findall((ROOT / page).read_text(encoding="utf-8")) for page in PAGES]
     assert claims[0] == claims[1]
 
 

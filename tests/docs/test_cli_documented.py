@@ -60,7 +60,7 @@ def test_every_option_is_documented_where_it_belongs(page) -> None:
 @PAGES
 def test_no_documented_option_is_unknown(page) -> None:
     known = {o for p in base.common() for o in p.opts} | {"--help", "--version"}
-    known |= {"--once", "--keep"}  # of the demo, whether or not it is installed
+    known |= {"--once", "--keep", "--wordpress"}  # of the demo, whether or not it is installed
     known |= {o for _, c in commands() for p in c.params for o in p.opts}
     text = (DOCS / page).read_text("utf-8")
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) <= known

@@ -194,7 +194,7 @@ def no_gate_for_undoing(patch: Patch) -> None:
 
 
 def asks_nobody_again(patch: Patch) -> None:
-    patch.setattr(freezing, "ask_again", lambda engine, snapshot, until: None)
+    patch.setattr(freezing, "ask_again", lambda *_: None)
 
 
 SIM: list[tuple[str, Mutant, str, dict[str, Any]]] = [
@@ -243,7 +243,10 @@ SIM: list[tuple[str, Mutant, str, dict[str, Any]]] = [
     ("stored outcome", says(settle, "_end_all_of_key", None), "needed_person",
      {"kind": "idempotent/not atomic", "often": "send"}),
 ]  # fmt: skip
-HARMLESS: dict[str, Mutant] = {"byte identity": impure, "bounds": narrow}  # what a mutant needs, the guard being on
+HARMLESS: dict[str, Mutant] = {
+    "byte identity": impure,
+    "bounds": narrow,
+}  # what a mutant needs, the guard being on
 
 
 def like(seed: int, **wanted: Any) -> Setting:
@@ -374,7 +377,7 @@ def finds_no_proof_in_a_lost_lease() -> list[str]:
 
 
 def extends_what_is_lost(patch: Patch) -> None:
-    patch.setattr(engine.Engine, "extend", lambda self, ticket, by: None)
+    patch.setattr(engine.Engine, "extend", lambda *_: None)
 
 
 def interrupts_count_as_refused(patch: Patch) -> None:
@@ -386,7 +389,7 @@ def anything_is_done(patch: Patch) -> None:
 
 
 def own_control(patch: Patch) -> None:
-    patch.setattr(looking, "control_key", lambda declared, known, own: known.target_key)
+    patch.setattr(looking, "control_key", lambda *given: given[1].target_key)
 
 
 SCENARIOS: list[tuple[Mutant, Callable[[], list[str]], str]] = [

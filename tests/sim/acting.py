@@ -15,16 +15,7 @@ import httpcore2
 
 from ascertain.core.draft import Case
 from ascertain.core.errors import SendRefused
-from ascertain.core.model import (
-    Absent,
-    Accepted,
-    Done,
-    Kind,
-    NotDone,
-    Request,
-    Several,
-    Unknown,
-)
+from ascertain.core.model import Absent, Accepted, Done, Kind, NotDone, Request, Several, Unknown
 from ascertain.runtime import ledger as ledger_module
 from ascertain.runtime import perform
 from ascertain.runtime.driving import Act, Look, Sleep
@@ -78,7 +69,7 @@ class Process:
 
         if kind.looks:
             late = f"{kind.late}s" if kind.assumed else None
-            action.lookup(control=CONTROL if kind.control else None, late=late)(lambda call: None)
+            action.lookup(control=CONTROL if kind.control else None, late=late)(lambda _: None)
         return action
 
     # --- what a driver carries out ---
@@ -143,8 +134,9 @@ def act(p: Process, ticket: Any) -> Driving:
         finding = perform.finding_of_error(error, d, call)
     finally:
         call.close()
+    closed = world.now  # nothing is sent after this
     yield p.pause("answered")
-    world.settles[ticket.attempt.token] = lambda: settled(world, target, send, finding)
+    world.settles[ticket.attempt.token] = lambda: settled(target, send, finding, closed, world)
     case = p.engine.finish(ticket, finding)
     if isinstance(finding, Done | Accepted) and finding.ref is not None:
         world.story.told.append((world.now, name, str(finding.ref)))
@@ -152,7 +144,9 @@ def act(p: Process, ticket: Any) -> Driving:
     return case
 
 
-def settled(world: World, target: Target, sends: list[Send], finding: Any) -> None:
+def settled(
+    target: Target, sends: list[Send], finding: Any, closed: int, world: World
+) -> None:  # fmt: skip
     """What the ledger knows of an attempt from now on, durably."""
     for send in sends:
         if isinstance(finding, NotDone):
@@ -160,7 +154,7 @@ def settled(world: World, target: Target, sends: list[Send], finding: Any) -> No
             for one in same if finding.stored else [send]:  # it speaks for its key, or for itself
                 one.refused = one.refused or world.now
         elif isinstance(finding, Unknown) and not target.kind.own and target.kind.late is not None:
-            send.latest = min(send.latest, world.now + target.kind.late * SECOND)
+            send.latest = min(send.latest, closed + target.kind.late * SECOND)
 
 
 def request(
@@ -198,7 +192,8 @@ def request(
     answer = yield from exchange(p, ticket, target, send, fate)
     status, body = answer
     got = HttpAnswer(
-        status=status, headers={}, content=json.dumps(body).encode(), url="", seen={"status": status}
+        status=status, headers={}, content=json.dumps(body).encode(), url="",
+        seen={"status": status},
     )  # fmt: skip
     return http._judged(got, check=True)
 
@@ -257,7 +252,7 @@ def exchange(
 
 def choose(r: Random, p: Process, ticket: Any, target: Target) -> tuple[Any, ...]:
     """What becomes of a request, within what the target promises unless told otherwise."""
-    world, kind = p.world, target.kind
+    kind = target.kind
     left = max(ticket.deadline - p.clock.boottime(), 1)
     late = (kind.late if kind.late is not None else 600) * SECOND
     longest = left + late - 10 * STEP
@@ -305,7 +300,7 @@ def look(p: Process, ticket: Any) -> Driving:
     operation, epochs = ticket.case.operation, range(1, ticket.case.status.epoch + 2)
     own = {p.engine.target_key(operation.action, operation.key, e) for e in epochs}
     denied = world.adversary.ask(f"{p.actor.name}:denied", 0.0 if world.quiet else 0.04,
-                                 lambda r: ("sees nothing",))  # fmt: skip
+                                 lambda _: ("sees nothing",))  # fmt: skip
     while True:
         found = Absent() if denied else (yield from find(p, target, key, name))
         if isinstance(found, Done | Several | Accepted):

@@ -242,9 +242,9 @@ def _blind(story: Story) -> Iterator[Verdict]:
         promise = story.promises[name]
         if promise.protects == "repeatable":
             continue
-        sends = sorted(sends, key=lambda s: s.at)
-        for place, send in enumerate(sends):
-            for before in sends[:place]:
+        rows = sorted(sends, key=lambda s: s.at)
+        for place, send in enumerate(rows):
+            for before in rows[:place]:
                 if before.token != send.token and not _grounded(story, promise, before, send):
                     more = f"sent at {before.at}, and again at {send.at}"
                     yield Verdict("blind_resend", name, more)
@@ -277,7 +277,9 @@ def _protected(story: Story, promise: Promise, before: Send, send: Send) -> bool
 
 
 def _protected_key(story: Story, promise: Promise, send: Send) -> bool:
-    earlier = [s for s in story.sends if s.name == send.name and s.key == send.key and s is not send]
+    earlier = [
+        s for s in story.sends if s.name == send.name and s.key == send.key and s is not send
+    ]
     return any(s.at < send.at and _protected(story, promise, s, send) for s in earlier)
 
 

@@ -54,7 +54,10 @@ class KindOfTarget:
         return self.name.split("/")[0]
 
     def contract(self) -> Contract:
-        parts: dict[str, Any] = {"refused": REFUSED, "ok": OkRule(when="200|201|202", accepted=self.accepts)}
+        parts: dict[str, Any] = {
+            "refused": REFUSED,
+            "ok": OkRule(when="200|201|202", accepted=self.accepts),
+        }
         late = f"{self.late}s" if self.late is not None and not self.assumed else None
         parts["late"] = LateRule(max=late)
         answer = {"remembers": "replay", "unique": "exists"}.get(self.protects, "again")
@@ -89,7 +92,8 @@ KINDS = (
     KindOfTarget("identified", protects="unique", at_once=True),
     KindOfTarget("identified/no lateness", protects="unique", at_once=True, late=None),
     KindOfTarget("identified, not race-free", protects="unique", looks=True, lag=5),
-    KindOfTarget("identified, not race-free/no look-up", protects="unique"),
+    # A late truth beside another attempt has to be looked for, and nobody can: a person (law 8).
+    KindOfTarget("identified, not race-free/no look-up", protects="unique", alone=False),
     KindOfTarget("identified, not race-free/overwrites", protects="unique", overwrites=True,
                  at_once=True, looks=True),
     KindOfTarget("searchable", looks=True),

@@ -18,7 +18,7 @@ class PostgresStores:
         self.dsn = urlunsplit(urlsplit(dsn)._replace(path=f"/{self.name}"))
         self._do(dsn, f"create database {self.name}")
         self.world: Any = None
-        self.store = PostgresStore(self.dsn, clock=lambda: self.world.store_now())
+        self.store = PostgresStore(self.dsn, clock=lambda: self.world.store_now())  # noqa: PLW0108
         self.store.meta("secret", "ab" * 32)
 
     def _do(self, dsn: str, *statements: str) -> list[Any]:

@@ -21,6 +21,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
+# ruff: noqa: E402 - found only on the path that is set above
 from sim.command import tell
 from sim.exhaustive import MODELS, explore
 from sim.postgres import PostgresStores
@@ -101,7 +102,7 @@ def mutants() -> tuple[int, int]:
     command = [sys.executable, "-m", "pytest", str(ROOT / "tests/mutants"), "-q", "-k", GUARD,
                f"--junitxml={report}", "-p", "no:cacheprovider"]  # fmt: skip
     ended = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
-    cases = list(ET.parse(report).getroot().iter("testcase"))  # noqa: S314 - we wrote it
+    cases = list(ET.parse(report).getroot().iter("testcase"))
     caught = [c for c in cases if not len(c)]
     if len(caught) < len(cases) or not cases:
         print(ended.stdout[-2000:])

@@ -96,7 +96,7 @@ class Stores:
 
     def __init__(self) -> None:
         self.world: World | None = None
-        self.store = SqliteStore(":memory:", clock=lambda: self.world.store_now())
+        self.store = SqliteStore(":memory:", clock=lambda: self.world.store_now())  # noqa: PLW0108
         self.store.meta("secret", "ab" * 32)
         self.empty = self.copy()
 
@@ -156,8 +156,8 @@ class Sim:
     # --- actors ---
 
     def start(self, name: str, make: Callable[[Process], Steps], after: int, *,
-              again: Callable[[], None] | None = None, machine: int | None = None) -> Actor:  # fmt: skip
-        actor = Actor(self.world, name, self.random.randrange(3) if machine is None else machine)
+              again: Callable[[], None] | None = None) -> Actor:  # fmt: skip
+        actor = Actor(self.world, name, self.random.randrange(3))
         actor.again = again
 
         def steps() -> Steps:
@@ -319,7 +319,7 @@ class Sim:
         self.story.approved.setdefault(name, []).extend((self.world.now, t) for t in texts if t)
 
     def _answer(self, ident: str, name: str, accepted: bool) -> None:
-        ledger, target = self.at_desk().ledger, self.targets[name.split("/")[0]]
+        ledger, target = self.at_desk().ledger, self.targets[name.split("/", maxsplit=1)[0]]
         there = target.of(name)
         person = self.given.person
         if person == "absent":
@@ -376,7 +376,11 @@ class Sim:
         heals = self.given.kind.looks or self.given.kind.protects in ("unique", "repeatable")
         # What nobody has approved is not replayed after a restore, only looked up (laws 11, 21).
         approves = self.given.scenario in ("approval", "repeat") and not self.given.kind.looks
-        restore = ask("restore", 0.0 if self.given.alone and approves else 0.06, lambda r: (moment(r), moment(r)))
+        restore = ask(
+            "restore",
+            0.0 if self.given.alone and approves else 0.06,
+            lambda r: (moment(r), moment(r)),
+        )
         order = self.targets["shop.order"]
         if restore and self.given.alone and not order.kind.looks:
             order.stores_failures = False  # which key is dead may be forgotten; then a person
@@ -483,7 +487,8 @@ class Sim:
                 waiting_on=status.waiting_on.value, due=status.due_at is not None, ref=status.ref,
                 refs=ledger.references(ident),
                 reviews=[r.road for r in reviews if r.closed_at is None or not story.alone],
-                settled=is_settled(status), said=status.said, older=names.get(operation.supersedes or "", ""),
+                settled=is_settled(status), said=status.said,
+                older=names.get(operation.supersedes or "", ""),
                 undoes=names.get(operation.compensates or "", ""),
             )  # fmt: skip
         for name in {*story.submitted, *(s.name for s in story.sends)}:

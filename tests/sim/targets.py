@@ -58,9 +58,7 @@ class Target:
             asked.state = "lost"
 
     def in_flight(self, name: str) -> bool:
-        return any(
-            a.send.name == name and a.state in ("on its way", "working") for a in self.asked
-        )
+        return any(a.send.name == name and a.state in ("on its way", "working") for a in self.asked)
 
     def of(self, name: str) -> list[Effect]:
         return [e for e in self.objects if e.name == name]

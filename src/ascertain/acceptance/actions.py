@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from ascertain import Absent, Accepted, Done, Ledger, Request, Several, Unknown
 
-from . import plain
+from . import cms_actions, plain
 
 OWNER = "anna"
 CLIENT_SECONDS = 0.4  # connecting, and each wait for an answer, of code that sends by itself
@@ -50,6 +50,7 @@ def declare(ledger: Ledger, knobs: Knobs) -> dict[str, Any]:
     """
     importlib.import_module("httpx2")
     makers = {"task": _task, "ticket": _ticket, "message": _message, "mail": _mail}
+    makers |= {"post": _post, "media": _media}
     return {name: makers[name](ledger, knobs, place) for name, place in knobs.places.items()}
 
 
@@ -184,6 +185,14 @@ def _mail(ledger: Ledger, knobs: Knobs, place: plain.Place) -> Any:
         return Accepted(ref=plain.submit_mail(place, content, CLIENT_SECONDS))
 
     return send
+
+
+def _post(ledger: Ledger, knobs: Knobs, place: plain.Place) -> Any:
+    return cms_actions.post(ledger, knobs, place, BOUNDS)
+
+
+def _media(ledger: Ledger, knobs: Knobs, place: plain.Place) -> Any:
+    return cms_actions.media(ledger, knobs, place, BOUNDS)
 
 
 def stored_task(folder: Path, ref: str) -> bytes:

@@ -22,6 +22,10 @@ TEXTS: dict[str, tuple[str, str]] = {
     "ok": ("ok", "符合预期"),
     "failed": ("NOT AS EXPECTED", "不符合预期"),
     "starting": ("Starting {names} on loopback ...", "正在本机启动 {names} ……"),
+    "installing": (
+        "Missing for WordPress: {names}. Installing ...",
+        "WordPress 缺少 {names}，正在安装 ……",
+    ),
     "started": (
         "Running after {seconds:.1f} s. Playing {count} scenarios ...",
         "{seconds:.1f} 秒后就绪。开始 {count} 个场景 ……",

@@ -6,13 +6,13 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import ascertain
 
-from .scenarios import ALL, Result, Systems, play_all
+from .scenarios import ALL, Result, Scenario, Systems, play_all
 from .systems import running
 
 
@@ -32,9 +32,9 @@ def folder_for(keep: Path | None) -> Iterator[Path]:
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[Systems]:
+def started(folder: Path, *, wordpress: bool = False) -> Iterator[Systems]:
     """Start the systems at the same time; end them at the end of the block."""
-    systems = Systems.in_folder(folder)
+    systems = Systems.in_folder(folder, wordpress=wordpress)
     with running(systems.all):
         yield systems
 
@@ -51,8 +51,9 @@ def play(
     run: str,
     store: str | None = None,
     tell: Callable[[Result], None] = lambda _: None,
+    scenarios: Iterable[Scenario] = ALL,
 ) -> list[Result]:
-    """Play every scenario; with ``store`` all ledgers lie in that PostgreSQL database."""
+    """Play every scenario asked for; with ``store`` all ledgers lie in that PostgreSQL database."""
     if store is not None:
         ascertain.open(store).close()  # makes the tables once, before many open it
-    return play_all(ALL, systems, folder, run=run, store=store, tell=tell)
+    return play_all(scenarios, systems, folder, run=run, store=store, tell=tell)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from .base import BROKEN, FINE, Cmd, Settings, option
+from .base import BROKEN, FINE, Cmd, Settings, Told, option
 
 if TYPE_CHECKING:
     from ascertain.acceptance.scenarios import Result
@@ -26,24 +26,30 @@ POSTGRES = ("postgresql://", "postgres://")
 @click.command("demo", cls=Cmd, key="demo")
 @option("--once", is_flag=True)
 @option("--keep", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER")
+@option("--wordpress", is_flag=True)
 @click.pass_obj
-def demo(settings: Settings, *, once: bool, keep: Path | None) -> int:
+def demo(settings: Settings, *, once: bool, keep: Path | None, wordpress: bool) -> int:
     """Start real systems on loopback, break things, and show what happens."""
     from ascertain.acceptance import report, running
-    from ascertain.acceptance.scenarios import ALL
+    from ascertain.acceptance.scenarios import ALL, WORDPRESS
 
     if settings.store and not settings.store.startswith(POSTGRES):
         raise click.UsageError(report.say("postgres_only", settings.lang))
-    began = time.monotonic()
-    names = ", ".join(sorted({n for s in ALL for n in s.target.split(" + ")}))
+    scenarios = [*ALL, *WORDPRESS] if wordpress else ALL
+    names = ", ".join(sorted({n for s in scenarios for n in s.target.split(" + ")}))
     with _ended_by_signals(), running.folder_for(keep) as folder, _progress() as tell:
+        if wordpress:
+            _packages(settings, tell)
+        began = time.monotonic()
         tell(report.say("starting", settings.lang, names=names))
-        with running.started(folder) as systems:
+        with running.started(folder, wordpress=wordpress) as systems:
             spent = time.monotonic() - began
-            tell(report.say("started", settings.lang, seconds=spent, count=len(ALL)))
-            told = _teller(settings, began, len(ALL), tell)
+            tell(report.say("started", settings.lang, seconds=spent, count=len(scenarios)))
+            told = _teller(settings, began, len(scenarios), tell)
             run = running.new_run()
-            results = running.play(systems, folder, run=run, store=settings.store, tell=told)
+            results = running.play(
+                systems, folder, run=run, store=settings.store, tell=told, scenarios=scenarios
+            )
             if not once:
                 _show(settings, results, time.monotonic() - began)
                 ledger = str(folder / "ledgers" / f"{ALL[0].slug}.db")
@@ -57,6 +63,34 @@ def demo(settings: Settings, *, once: bool, keep: Path | None) -> int:
     if once:
         _show(settings, results, time.monotonic() - began)
     return FINE if report.good(results) else BROKEN
+
+
+def _packages(settings: Settings, tell: Callable[[str], None]) -> None:
+    """See that WordPress's packages are there: install them as root, else say how."""
+    from ascertain.acceptance import report
+    from ascertain.acceptance.systems import packages
+
+    lacking = packages.missing()
+    if not lacking:
+        return
+    names = ", ".join(lacking)
+    if not packages.may_install():
+        command = f"apt-get update && {packages.INSTALL}"
+        raise Told("demo.packages", code="packages_missing", names=names, command=command)
+    tell(report.say("installing", settings.lang, names=names))
+    try:
+        packages.install(tell)
+    except packages.AptFailed as error:
+        raise Told(
+            "demo.apt_failed", code="packages_missing", command=error.command, said=error.said
+        ) from error
+    if lacking := packages.missing():
+        raise Told(
+            "demo.packages",
+            code="packages_missing",
+            names=", ".join(lacking),
+            command=packages.INSTALL,
+        )
 
 
 def _teller(

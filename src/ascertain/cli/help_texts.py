@@ -139,6 +139,10 @@ HELP: dict[str, tuple[str, str]] = {
     "opt.json": ("Print JSON.", "输出 JSON。"),
     "opt.once": ("End by itself.", "自行结束。"),
     "opt.keep": ("Keep what was made in this folder.", "将产生的内容保留在此文件夹。"),
+    "opt.wordpress": (
+        "Add WordPress; root installs its Debian packages where they are missing.",
+        "加入 WordPress；缺少其 Debian 软件包时以 root 身份安装。",
+    ),
     "opt.work_once": (
         "End when nothing more is due; exit code 3 if something is unresolved.",
         "没有到期的操作时结束；仍有未查实则退出码为 3。",

@@ -20,6 +20,11 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
         "This is a bug, here or in the application's code: {why}. Set {name}=1 to see where.",
         "程序错误（本工具或应用代码）：{why}。设置 {name}=1 可查看位置。",
     ),
+    "demo.packages": (
+        "WordPress needs packages that are missing: {names}. As root: {command}",
+        "WordPress 缺少软件包：{names}。请以 root 身份运行：{command}",
+    ),
+    "demo.apt_failed": ("{command} failed: {said}", "{command} 失败：{said}"),
     # --- columns
     "col.id": ("operation", "业务操作"),
     "col.action": ("action", "动作"),

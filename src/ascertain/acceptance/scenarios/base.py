@@ -19,7 +19,7 @@ from ascertain import Ledger, Receipt
 from ascertain.acceptance import auditor, plain
 from ascertain.acceptance.actions import Knobs, declare
 from ascertain.acceptance.faults import HttpFaultProxy, TcpFaultProxy
-from ascertain.acceptance.systems import Nats, Radicale, Roundup, Smtp, System
+from ascertain.acceptance.systems import Nats, Radicale, Roundup, Smtp, System, WordPress
 
 PLAIN = Path(plain.__file__)
 WITHIN = 25.0  # seconds until a scenario gives up waiting for something
@@ -27,6 +27,9 @@ POLL = 0.05
 CALLER_SECONDS = 8.0  # how long a caller waits; on a busy machine it may have to send again
 BLIND_SECONDS = 0.8  # how long a blind sender waits for its answer
 TEXT = "Call customer about offer"
+# How an effect request of each kind begins on the wire.
+HTTP_WORDS = {"task": "PUT ", "ticket": "POST ", "post": "POST ", "media": "POST "}
+WORDS = {**HTTP_WORDS, "message": "HPUB ", "mail": "DATA"}
 
 HttpProxy = HttpFaultProxy
 Words = Mapping[str, str]  # language to text
@@ -34,31 +37,35 @@ Words = Mapping[str, str]  # language to text
 
 @dataclass(frozen=True)
 class Systems:
-    """The four real systems, running."""
+    """The four real systems, running; WordPress only where it was asked for."""
 
     radicale: Radicale
     nats: Nats
     roundup: Roundup
     smtp: Smtp
+    wordpress: WordPress | None = None
 
     @classmethod
-    def in_folder(cls, folder: Path) -> Systems:
+    def in_folder(cls, folder: Path, *, wordpress: bool = False) -> Systems:
         """Return them, not started yet, each with a folder of its own."""
         return cls(
             Radicale(folder / "radicale"),
             Nats(folder / "nats"),
             Roundup(folder / "roundup"),
             Smtp(folder / "smtp"),
+            WordPress(folder / "wordpress") if wordpress else None,
         )
 
     @property
     def all(self) -> list[System]:
         """All of them."""
-        return [self.radicale, self.nats, self.roundup, self.smtp]
+        optional = [self.wordpress] if self.wordpress else []
+        return [self.radicale, self.nats, self.roundup, self.smtp, *optional]
 
     def of(self, what: str) -> System:
         """Return the system on which an action acts."""
         names = {"task": "radicale", "ticket": "roundup", "message": "nats", "mail": "smtp"}
+        names |= {"post": "wordpress", "media": "wordpress"}
         system: System = getattr(self, names[what])
         return system
 
@@ -216,8 +223,8 @@ class Stage:
         """Start a fault proxy before a target."""
         system = self.systems.of(what)
         made: Any
-        if what in ("task", "ticket"):
-            made = HttpFaultProxy(system.port, set_host=what == "ticket")
+        if what in HTTP_WORDS:
+            made = HttpFaultProxy(system.port, set_host=what != "task")
         else:
             made = TcpFaultProxy(system.port)
         self.proxies.setdefault(what, made)
@@ -232,6 +239,14 @@ class Stage:
         if what == "ticket":
             headers = {**s.roundup.headers}
             return {"port": port, "path": s.roundup.issues_path, "headers": headers}
+        if what in ("post", "media"):
+            assert s.wordpress is not None
+            path = s.wordpress.posts_path if what == "post" else s.wordpress.media_path
+            return {
+                "port": port,
+                "path": path,
+                "headers": {"Authorization": s.wordpress.authorization},
+            }
         if what == "message":
             return {
                 "port": port,
@@ -244,8 +259,8 @@ class Stage:
 
     def sent(self, what: str) -> int:
         """Count the effect requests that reached a proxy of ours on their way to the target."""
-        methods = {"task": "PUT", "ticket": "POST", "message": "PUB", "mail": "DATA"}
-        return sum(e.method == methods[what] for e in self.proxies[what].log)
+        method = {"message": "PUB", "mail": "DATA"}.get(what) or HTTP_WORDS[what].strip()
+        return sum(e.method == method for e in self.proxies[what].log)
 
     def open(self) -> tuple[Ledger, dict[str, Any]]:
         """Open the scenario's ledger in this process, which is not the caller's."""
@@ -261,7 +276,6 @@ class Stage:
         threads: int = 1,
     ) -> Worker:
         """Start a caller in a process of its own; it submits after ``go``."""
-        words = {"task": "PUT ", "ticket": "POST ", "message": "HPUB ", "mail": "DATA"}
         told = {
             "parent": os.getpid(),
             "store": self.store,
@@ -270,7 +284,7 @@ class Stage:
             "action": action,
             "inputs": inputs,
             "moment": moment,
-            "word": words[action],
+            "word": WORDS[action],
             "wait": wait,
             "threads": threads,
         }
@@ -308,14 +322,13 @@ class Stage:
         """Return the same measurement with a sender that is frozen or killed on its way; a
         frozen one goes on after the retry."""
         mark = self.mark("blind")
-        words = {"task": "PUT ", "ticket": "POST ", "message": "HPUB "}
 
         def play() -> int:
             place = self.place(what, self.proxy(what))
             told = {
                 "parent": os.getpid(),
                 "moment": moment,
-                "word": words[what],
+                "word": WORDS[what],
                 "what": what,
                 "place": place,
                 "marker": mark,

@@ -19,6 +19,8 @@ WHATS = {
     "desk.create_ticket": "ticket",
     "events.publish": "message",
     "mail.send": "mail",
+    "cms.create_draft": "post",
+    "cms.upload_media": "media",
 }
 _NEXT: Mapping[WaitingOn, tuple[str, str]] = {
     WaitingOn.NOTHING: ("nobody", "无"),

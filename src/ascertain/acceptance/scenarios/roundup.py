@@ -10,14 +10,14 @@ from ascertain.acceptance.auditor import Checks
 from .base import TEXT, WITHIN, Ending, Scenario, Stage, recover, says, settled, the
 
 
-def batch(stage: Stage) -> Ending:
+def batch(stage: Stage, what: str = "ticket") -> Ending:
     """A is done with its receipt, B's answer is lost with the caller, C is never begun."""
-    stage.set("ticket", timeout=2.0, late=1.0)
+    stage.set(what, timeout=2.0, late=1.0)
     cases = [stage.mark(name) for name in "abc"]
     inputs = [{"case": case, "text": TEXT} for case in cases]
-    blind = stage.aside(_blind_batch, stage)
-    caller = stage.worker("ticket", *inputs)
-    proxy = stage.proxies["ticket"]
+    blind = stage.aside(_blind_batch, stage, what)
+    caller = stage.worker(what, *inputs)
+    proxy = stage.proxies[what]
     proxy.let_pass("POST")
     rule = proxy.hold(WITHIN, "POST")
     caller.ready()
@@ -29,10 +29,10 @@ def batch(stage: Stage) -> Ending:
     ledger, actions = stage.open()
     before = the(ledger, cases[0])
     checks.that(not ledger.find(key=cases[2]), "C was begun in the first run")
-    receipts = actions["ticket"].batch(inputs, wait=WITHIN)
+    receipts = actions[what].batch(inputs, wait=WITHIN)
     checks.that(receipts[0].reused and receipts[0].ref == before.ref, "A did not keep its id")
     checks.that(receipts[1].confirmed_by == "look_up", "B was not found by look-up")
-    checks.that(stage.sent("ticket") == 3, "more was sent than A, B and C once each")
+    checks.that(stage.sent(what) == 3, "more was sent than A, B and C once each")
     return Ending(receipts, blind.result(), checks, evidence=_batch_words(receipts))
 
 
@@ -44,35 +44,34 @@ def _batch_words(receipts: list[Receipt]) -> dict[str, str]:
     }
 
 
-def _blind_batch(stage: Stage) -> int:
+def _blind_batch(stage: Stage, what: str) -> int:
     """Run A, B (its answer lost) and stop; then run all three again, as a script does."""
-    proxy = stage.proxy("ticket")
-    place = stage.place("ticket", proxy)
+    proxy = stage.proxy(what)
+    place = stage.place(what, proxy)
     marks = [stage.mark(f"blind-{name}") for name in "abc"]
     proxy.let_pass("POST")
     proxy.drop_response("POST")
     for mark in (*marks[:2], *marks):
-        stage.blind("ticket", place, mark)
-    return sum(stage.systems.roundup.creations(mark) for mark in marks)
+        stage.blind(what, place, mark)
+    return sum(stage.systems.of(what).creations(mark) for mark in marks)
 
 
 def two_processes(stage: Stage) -> Ending:
     """Two processes submit the same operation at the same moment."""
-    return _at_once(stage, processes=2, threads=1)
+    return _at_once(stage, "ticket", processes=2, threads=1)
 
 
-def eight_at_once(stage: Stage) -> Ending:
+def eight_at_once(stage: Stage, what: str = "ticket") -> Ending:
     """Eight callers in two processes submit the same operation at the same moment."""
-    return _at_once(stage, processes=2, threads=4)
+    return _at_once(stage, what, processes=2, threads=4)
 
 
-def _at_once(stage: Stage, processes: int, threads: int) -> Ending:
-    stage.set("ticket", timeout=3.0, late=1.0)
-    stage.proxies["ticket"].hold(0.6, "POST")  # so that the others come while it is under way
+def _at_once(stage: Stage, what: str, processes: int, threads: int) -> Ending:
+    stage.set(what, timeout=3.0, late=1.0)
+    stage.proxies[what].hold(0.6, "POST")  # so that the others come while it is under way
     given = {"case": stage.mark(), "text": TEXT}
     callers = [
-        stage.worker("ticket", *[given] * threads, wait=15.0, threads=threads)
-        for _ in range(processes)
+        stage.worker(what, *[given] * threads, wait=15.0, threads=threads) for _ in range(processes)
     ]
     for caller in callers:
         caller.ready()
@@ -84,22 +83,22 @@ def _at_once(stage: Stage, processes: int, threads: int) -> Ending:
     checks = Checks()
     checks.that(len(got) == processes * threads, "a caller got no receipt")
     checks.that({g["ref"] for g in got} == {receipt.ref}, "the callers got different references")
-    place = stage.place("ticket", stage.proxy("ticket"))
+    place = stage.place(what, stage.proxy(what))
     sends = [
-        stage.aside(stage.blind, "ticket", place, stage.mark("blind"))
+        stage.aside(stage.blind, what, place, stage.mark("blind"))
         for _ in range(processes * threads)
     ]
     wait(sends, WITHIN)
-    blind = stage.systems.roundup.creations(stage.mark("blind"))
+    blind = stage.systems.of(what).creations(stage.mark("blind"))
     return Ending([receipt], blind, checks)
 
 
-def killed_before_receipt(stage: Stage) -> Ending:
+def killed_before_receipt(stage: Stage, what: str = "ticket") -> Ending:
     """The caller is killed after the effect and before its receipt."""
-    stage.set("ticket", timeout=2.0, late=1.0)
-    blind = stage.aside(stage.blind_twice("ticket", "drop_response", "POST"))
-    caller = stage.worker("ticket", {"case": stage.mark(), "text": TEXT})
-    rule = stage.proxies["ticket"].hold(WITHIN, "POST")
+    stage.set(what, timeout=2.0, late=1.0)
+    blind = stage.aside(stage.blind_twice(what, "drop_response", "POST"))
+    caller = stage.worker(what, {"case": stage.mark(), "text": TEXT})
+    rule = stage.proxies[what].hold(WITHIN, "POST")
     caller.ready()
     caller.go()
     checks = Checks()

@@ -5,6 +5,7 @@ from .nats import Nats
 from .radicale import Radicale
 from .roundup import Roundup
 from .smtp import Smtp
+from .wordpress import WordPress
 
 __all__ = [
     "Effect",
@@ -14,6 +15,7 @@ __all__ = [
     "Roundup",
     "Smtp",
     "System",
+    "WordPress",
     "free_port",
     "running",
     "start_all",
