@@ -269,3 +269,16 @@ def test_every_scenario_has_its_name_in_both_languages() -> None:
 def test_the_moment_to_stop_is_checked() -> None:
     with pytest.raises(ValueError, match="stop_before"):
         plain.arm("sometime", "PUT ")
+
+
+def test_a_system_that_does_not_start_is_told_with_the_next_step(monkeypatch):
+    from click.testing import CliRunner
+
+    from ascertain.acceptance.systems.nats import Nats
+    from ascertain.cli.main import main
+
+    monkeypatch.setattr(Nats, "_command", lambda _self: ["false"])
+    told = CliRunner().invoke(main, ["--lang", "zh", "demo", "--once"])
+    assert told.exit_code == 4
+    assert "未能启动" in told.output
+    assert "BUG" not in told.output.upper().replace("DEBUG", "")

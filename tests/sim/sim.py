@@ -23,6 +23,7 @@ from ascertain.runtime.engine import Options
 from ascertain.runtime.recovery import sweeping
 from ascertain.runtime.versions import check_undo
 from ascertain.store.base import Filter
+from ascertain.store.records import TABLES
 from ascertain.store.sqlite import SqliteStore
 
 from .acting import ATTEMPTS, LEASE, NAMESPACE, Process
@@ -98,7 +99,6 @@ class Stores:
         self.world: World | None = None
         self.store = SqliteStore(":memory:", clock=lambda: self.world.store_now())  # noqa: PLW0108
         self.store.meta("secret", "ab" * 32)
-        self.empty = self.copy()
 
     def copy(self) -> bytes:
         return self.store._writer._raw.serialize("main")
@@ -107,8 +107,13 @@ class Stores:
         self.store._writer._raw.deserialize("main", copy)
 
     def fresh(self, world: World) -> None:
-        self.world = world
-        self.put(self.empty)
+        # Deleting keeps the prepared statements, which putting an empty copy would not.
+        self.world, writer = world, self.store._writer
+        writer.do("begin")
+        for table in TABLES:
+            kept = " where name not in ('schema', 'secret')" if table == "meta" else ""
+            writer.do(f'delete from "{table}"{kept}')
+        writer.do("commit")
 
 
 class Sim:

@@ -42,7 +42,7 @@ def demo(settings: Settings, *, once: bool, keep: Path | None, wordpress: bool) 
             _packages(settings, tell)
         began = time.monotonic()
         tell(report.say("starting", settings.lang, names=names))
-        with running.started(folder, wordpress=wordpress) as systems:
+        with _told_if_not_started(), running.started(folder, wordpress=wordpress) as systems:
             spent = time.monotonic() - began
             tell(report.say("started", settings.lang, seconds=spent, count=len(scenarios)))
             told = _teller(settings, began, len(scenarios), tell)
@@ -63,6 +63,23 @@ def demo(settings: Settings, *, once: bool, keep: Path | None, wordpress: bool) 
     if once:
         _show(settings, results, time.monotonic() - began)
     return FINE if report.good(results) else BROKEN
+
+
+@contextmanager
+def _told_if_not_started() -> Iterator[None]:
+    """Say of a real system that does not start which it is, why, and what to do."""
+    from ascertain.acceptance.systems import NotStarted
+
+    try:
+        yield
+    except NotStarted as error:
+        raise Told(
+            "demo.not_started",
+            code="not_started",
+            name=error.system,
+            why=str(error),
+            hint=error.next_step,
+        ) from error
 
 
 def _packages(settings: Settings, tell: Callable[[str], None]) -> None:

@@ -24,6 +24,10 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
         "WordPress needs packages that are missing: {names}. As root: {command}",
         "WordPress 缺少软件包：{names}。请以 root 身份运行：{command}",
     ),
+    "demo.not_started": (
+        "{name} could not be started, so nothing was shown. Next step: {hint}\n{why}",
+        "{name} 未能启动，演示没有进行。下一步：{hint}\n{why}",
+    ),
     "demo.apt_failed": ("{command} failed: {said}", "{command} 失败：{said}"),
     # --- columns
     "col.id": ("operation", "业务操作"),
