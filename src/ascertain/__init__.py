@@ -5,6 +5,9 @@ the target what happened, repeats only what is proven not to have happened or wh
 protects, and hands the rest to a named person with the evidence.
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from ascertain.contracts.catalogue import read as read_contracts
 from ascertain.core.contract import Contract
 from ascertain.core.errors import (
     AccessRejected,
@@ -52,11 +55,13 @@ from ascertain.core.model import (
     WaitingOn,
 )
 from ascertain.core.people import Answer
-from ascertain.runtime.aio import AsyncLedger
 from ascertain.runtime.ledger import Ledger
 from ascertain.runtime.opening import open, open_async, open_store
 from ascertain.runtime.receipt import Receipt
 from ascertain.runtime.recovery import Report
+
+if _TYPE_CHECKING:
+    from ascertain.runtime.aio import AsyncLedger
 
 __version__ = "0.1.0"
 
@@ -111,4 +116,14 @@ __all__ = [
     "open",
     "open_async",
     "open_store",
+    "read_contracts",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Load asyncio only for those who use it: it is a third of the time of importing us."""
+    if name == "AsyncLedger":
+        from ascertain.runtime.aio import AsyncLedger
+
+        return AsyncLedger
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -275,10 +275,10 @@ def test_a_system_that_does_not_start_is_told_with_the_next_step(monkeypatch):
     from click.testing import CliRunner
 
     from ascertain.acceptance.systems.nats import Nats
-    from ascertain.cli.main import main
+    from ascertain.cli.main import ascertain
 
     monkeypatch.setattr(Nats, "_command", lambda _self: ["false"])
-    told = CliRunner().invoke(main, ["--lang", "zh", "demo", "--once"])
+    told = CliRunner().invoke(ascertain, ["--lang", "zh", "demo", "--once"])
     assert told.exit_code == 4
     assert "未能启动" in told.output
     assert "BUG" not in told.output.upper().replace("DEBUG", "")

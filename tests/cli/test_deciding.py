@@ -98,7 +98,7 @@ def test_an_approval_shows_exactly_what_would_be_sent(cli, lang) -> None:
         assert f'{{"order": "lamp", "op": "{asked.target_key}"}}' in done.output
     assert cli.json("op", "show", asked.id)["operation"]["waiting_on"] == "approval"
     agreed = cli("approval", "approve", asked.id, "--by", "cy", "--lang", lang, "--yes")
-    assert {"en": "next to be sent", "zh": "即将发送"}[lang] in agreed.stdout
+    assert {"en": "will be sent next", "zh": "即将发送"}[lang] in agreed.stdout
     none = cli("approval", "list", "--lang", lang).output
     assert {"en": "Nothing waits", "zh": "没有待审批"}[lang] in none
 

@@ -14,13 +14,14 @@ from ascertain import Done, Ledger, Request, SendRefused, State
 from ascertain.core import machine, people, policy, reconcile, settle
 from ascertain.core.machine import Input
 from ascertain.core.model import Absent, NotDone, NotDoneKind, Unknown, WaitingOn
-from ascertain.core.reconcile import LookReport
+from ascertain.core.reconcile import Do, LookReport
 from ascertain.runtime import desk, engine, freezing, ledger, lives, looking, perform, versions
 from ascertain.store.base import Written
 from ascertain.store.sqlite import SqliteStore
 from ascertain.targets import base, http
 from ascertain.targets.wire import Wire
 from ascertain.testing import FakeClock
+from core.scenarios import idempotent, lost
 from sim import acting, world
 from sim.kinds import BY_NAME, CONTROL
 from sim.sim import PLANS, Setting, setting, simulate
@@ -222,7 +223,8 @@ SIM: list[tuple[str, Mutant, str, dict[str, Any]]] = [
     ("supersedes gate", says(versions, "held_by_older", None), "law 10",
      {"kind": "searchable", "scenario": "versions"}),
     ("store's guard", no_guard_in_the_store, "law 2", {"kind": "searchable", "workers": 2}),
-    ("clock step", no_clock_steps, "blind_resend", {"kind": "searchable"}),
+    ("clock step", no_clock_steps, "blind_resend",
+     {"kind": "searchable", "often": "step"}),
     ("approval", says(freezing, "check_approval", None), "sent_not_approved",
      {"kind": "opaque", "scenario": "approval", "often": "restore"}),
     ("asks again", asks_nobody_again, "stuck",
@@ -240,8 +242,6 @@ SIM: list[tuple[str, Mutant, str, dict[str, Any]]] = [
     ("undo gate", no_gate_for_undoing, "law 18",
      {"kind": "lagging", "scenario": "undo"}),
     ("bounds", no_bound, "law 15", {"kind": "identified", "often": "send"}),
-    ("stored outcome", says(settle, "_end_all_of_key", None), "needed_person",
-     {"kind": "idempotent/not atomic", "often": "send"}),
 ]  # fmt: skip
 HARMLESS: dict[str, Mutant] = {
     "byte identity": impure,
@@ -376,6 +376,15 @@ def finds_no_proof_in_a_lost_lease() -> list[str]:
     return [] if found.ref == "17" else ["a lost lease is extended"]
 
 
+def a_stored_failure_speaks_for_its_key_for_good() -> list[str]:
+    book = lost(idempotent())
+    book.report(book.claim(Do.REPLAY), NotDone(NotDoneKind.TRANSIENT, stored=True))
+    book.now = book.status.due_at or 0
+    book.report(book.execute(), NotDone(NotDoneKind.THROTTLED, "429"))
+    good = book.status.state is State.PENDING
+    return [] if good else ["what a stored failure proved is forgotten"]
+
+
 def extends_what_is_lost(patch: Patch) -> None:
     patch.setattr(engine.Engine, "extend", lambda *_: None)
 
@@ -393,6 +402,8 @@ def own_control(patch: Patch) -> None:
 
 
 SCENARIOS: list[tuple[Mutant, Callable[[], list[str]], str]] = [
+    (says(settle, "_end_all_of_key", None), a_stored_failure_speaks_for_its_key_for_good,
+     "what a stored failure proved is forgotten"),
     (says(base.SendTrace, "admit", True), a_second_effect_request_is_refused,
      "two effect requests in one attempt"),
     (says(http, "same_bytes", True), only_the_frozen_request_is_sent,

@@ -266,6 +266,17 @@ class Strange(Exception):
     """An exception of nobody's list."""
 
 
+def test_a_returned_value_that_is_no_finding_is_the_cause_of_what_is_raised(shop: Shop) -> None:
+    @shop.ledger.action("shop.odd", **declared("searchable"))
+    def odd(call, *, order):
+        return "task-1"
+
+    with pytest.raises((ascertain.OutcomeUnknown, ascertain.InReview)) as raised:
+        odd(order=1, wait=0)
+    assert isinstance(raised.value.__cause__, ActionInvalid)
+    assert "Done(ref=" in str(raised.value.__cause__)
+
+
 @pytest.mark.parametrize("error", [Strange("x"), ValueError("x"), KeyError("x"), OSError("x")])
 def test_an_exception_that_nobody_classified_is_unknown(shop: Shop, error: Exception) -> None:
     @shop.ledger.action("shop.odd", **declared("searchable"))

@@ -55,6 +55,8 @@ class Process:
             Front(world, actor), namespace=NAMESPACE, clock=self.clock, worker=actor.name
         )
         self.engine = self.ledger.engine
+        if world.seed % 4:  # nobody here listens to alarms: they are looked for in some seeds
+            self.engine.alarms_at = 2**62
         self.actions = {name: self._register(name, t.kind) for name, t in targets.items()}
 
     def _register(self, name: str, kind: KindOfTarget) -> Any:
@@ -151,6 +153,8 @@ def settled(
     for send in sends:
         if isinstance(finding, NotDone):
             same = [s for s in world.story.sends if (s.name, s.key) == (send.name, send.key)]
+            if finding.stored:
+                world.dead.setdefault((send.name, send.key), world.now)
             for one in same if finding.stored else [send]:  # it speaks for its key, or for itself
                 one.refused = one.refused or world.now
         elif isinstance(finding, Unknown) and not target.kind.own and target.kind.late is not None:
@@ -185,6 +189,7 @@ def request(
         key=call.target_key, text=made.body.decode().replace(call.target_key, "KEY"), latest=by,
         durable=ticket.attempt.token in world.tokens, in_time=checked <= ends,
     )  # fmt: skip
+    send.refused = world.dead.get((send.name, send.key))
     world.story.sends.append(send)
     sends.append(send)
     http.trace.whole = True
@@ -316,7 +321,8 @@ def look(p: Process, ticket: Any) -> Driving:
     if whole and not refs and not denied:  # e.g. without the right to read, all is 404
         world.story.looks.append(Looked(began, world.now, name))
     case = p.engine.looked(ticket, report)
-    world.story.told += [(world.now, name, ref) for ref in sorted(refs)]
+    if isinstance(report.finding, Done | Several):  # else its controls took its worth away
+        world.story.told += [(world.now, name, ref) for ref in sorted(refs)]
     yield STEP
     return case
 
@@ -357,6 +363,8 @@ def choose_look(r: Random, target: Target) -> tuple[Any, ...]:
     broken = target.breaks
     if "lag" in broken:
         return ("lags",)
+    if target.finds_anything:  # a cut page for the invented key would hide that it does
+        return ("error",)
     if "foreign" in broken and r.random() < 0.5:
         return ("foreign",)
     return r.choice((("error",), ("error",), ("part",)))

@@ -91,6 +91,7 @@ class World:
         self.names: dict[str, str] = {}  # operation to business name
         self.ids: dict[str, str] = {}
         self.tokens: set[int] = set()  # attempts in the store
+        self.dead: dict[tuple[str, str], int] = {}  # (name, target key): a failure is stored
         self.settles: dict[int, Callable[[], None]] = {}  # told when an attempt's end is durable
         self.open_reviews: dict[str, set[str]] = {}
         self.watchers: list[Callable[[str, Any], None]] = []  # told of every durable change

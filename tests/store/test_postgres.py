@@ -212,8 +212,9 @@ class TestClock:
         assert clock.now(gone) == 10_001_000
 
 
-def test_nothing_is_prepared_on_the_server_and_no_session_state_is_left(store, postgres_database):
+def test_nothing_is_prepared_on_the_server_and_no_session_state_is_left(postgres_database):
     """What PgBouncer's transaction mode needs: any transaction may run on any session."""
+    store = PostgresStore(postgres_database, clock=lambda: NOW, prepare=False)
     story(store)
     store.now()
     list(store.rows())
@@ -222,3 +223,36 @@ def test_nothing_is_prepared_on_the_server_and_no_session_state_is_left(store, p
         assert raw.execute("show lock_timeout").fetchone() == ("0",)
         locks = "select count(*) from pg_locks where locktype = 'advisory'"
         assert raw.execute(locks).fetchone() == (0,)
+        assert raw.execute("show enable_seqscan").fetchone() == ("on",)
+    store.close()
+
+
+class TestPreparing:
+    def prepared(self, store):
+        with store._writers.use() as raw:
+            [(count,)] = raw.execute("select count(*) from pg_prepared_statements").fetchall()
+        return count
+
+    def test_on_a_direct_connection_the_writing_statements_are_prepared(self, store):
+        story(store)
+        assert self.prepared(store) > 0
+        with store._pool.use() as raw:
+            assert raw.execute("select count(*) from pg_prepared_statements").fetchone() == (0,)
+
+    def test_a_pooler_is_known_by_the_process_number_that_it_makes_up(
+        self, postgres_database, monkeypatch
+    ):
+        monkeypatch.setattr("ascertain.store.pg_driver.is_direct", lambda _raw: False)
+        store = PostgresStore(postgres_database, clock=lambda: NOW)
+        story(store)
+        assert self.prepared(store) == 0
+        store.close()
+
+    def test_a_pooler_that_was_not_noticed_loses_nothing(self, store):
+        make = Maker()
+        assert write(store, make.claim("one")) == [True]
+        with store._writers.use() as raw:
+            raw.pgconn.exec_(b"deallocate all")  # as another session is: it has none of them
+        assert write(store, make.claim("two")) == [True]
+        assert store._writers.prepare is False
+        assert self.prepared(store) == 0

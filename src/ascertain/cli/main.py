@@ -123,8 +123,11 @@ def _usage(error: click.ClickException, settings: Settings) -> str:
                 name = error.param.get_error_hint(ctx) if ctx else error.param.human_readable_name
                 detail = settings.say("click.missing", name=name)
             case click.BadParameter() if error.param is not None and ctx is not None:
-                name = error.param.get_error_hint(ctx)
-                detail = settings.say("click.bad_value", name=name, why=error.message)
+                name, why = error.param.get_error_hint(ctx), error.message.rstrip(".")
+                if isinstance(error.param.type, click.Choice):
+                    choices = ", ".join(str(c) for c in error.param.type.choices)
+                    why = settings.say("click.choice", choices=choices)
+                detail = settings.say("click.bad_value", name=name, why=why)
             case _:
                 detail = settings.say("click.other", why=detail)
     return detail + settings.say("click.help", path=ctx.command_path if ctx else "ascertain")

@@ -43,7 +43,7 @@ def list_(settings: Settings, /) -> int:
             case.operation.action,
             case.operation.key,
             say(f"road.{r.road}"),
-            r.owner + ("" if r.taken_by else say("review.not_taken")),
+            r.owner,
             span(now - r.opened_at, lang),
             words.say(r.said, lang) if r.said in words.SENTENCES else r.said,
         )
@@ -79,7 +79,7 @@ def _data(r: Review, case: Case) -> dict[str, Any]:
 
 @review.command("decide", cls=Cmd, key="review.decide")
 @click.argument("operation")
-@click.argument("answer", type=click.Choice([a.value for a in Answer]))
+@click.argument("answer", metavar="ANSWER", type=click.Choice([a.value for a in Answer]))
 @option("--by", required=True, metavar="NAME")
 @option("--ref", metavar="REFERENCE")
 @option("--why", default="", metavar="TEXT")

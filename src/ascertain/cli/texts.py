@@ -114,10 +114,14 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
     "show.due": ("due", "到期"),
     "show.class": ("protection class", "保护等级"),
     "show.not_here": (
-        "said by the application only: name it with --app",
-        "仅应用可知：请用 --app 指定应用",
+        "not known here; name the application with --app",
+        "此处未知；请用 --app 指定应用",
     ),
     "show.assumptions": ("assumptions", "假设"),
+    "assume.sends_by_call": (
+        "its code sends by call.http only (seen in it, not declared)",
+        "只经 call.http 发送（由代码推断，未声明）",
+    ),
     "show.no_assumptions": ("none", "无"),
     "show.references": ("references", "结果编号"),
     "show.confirmed": ("confirmed", "确认"),
@@ -145,14 +149,14 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
     "outcome.unknown": ("unknown", "结果不明"),
     "outcome.expired": ("no report in time: unknown", "未按时回报：结果不明"),
     "outcome.released": ("never started", "从未开始"),
-    "outcome.looked": ("looked", "已查询"),
-    "how.answer": ("by the target's answer", "由目标系统的答复"),
+    "outcome.looked": ("looked up", "已查询"),
+    "how.answer": ("by the target's answer", "经目标系统答复"),
     "how.look_up": ("by asking the target", "经向目标系统查询"),
     "how.replay": ("by sending it again under its key", "经同键重发"),
-    "how.accepted": ("by the target, which took it over", "由目标系统受理"),
-    "how.late_report": ("by a report that came late", "由迟到的回报"),
-    "how.person": ("by a person", "由人工"),
-    "how.event": ("by the target's own event", "由目标系统的通知"),
+    "how.accepted": ("by the target, which took it over", "经目标系统受理"),
+    "how.late_report": ("by a report that came late", "经迟到的回报"),
+    "how.person": ("by a person", "经人工"),
+    "how.event": ("by the target's own event", "经目标系统通知"),
     # --- work
     "work.recovered": (
         "{action} {key}: it was {before}, now it is {after}, found out {how}",
@@ -205,7 +209,6 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
     ),
     # --- reviews
     "review.none": ("Nothing waits for a decision.", "没有待核查的业务操作。"),
-    "review.not_taken": (" (not taken)", "（未认领）"),
     "review.how": (
         "Decide: ascertain review decide {id} {answers} --by NAME",
         "决定：ascertain review decide {id} {answers} --by 姓名",
@@ -272,7 +275,7 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
     ),
     "decide.nothing": ("nothing", "无"),
     "decide.not_now": (
-        "operation {key}: {answer} cannot be decided now; possible is: {answers}",
+        "operation {key}: {answer} cannot be decided now; possible now: {answers}",
         "业务操作 {key}：现在不能决定 {answer}；可以决定的是：{answers}",
     ),
     "decide.newer": (
@@ -474,9 +477,10 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
         "已检查 {count} 项未结束的业务操作；结果不明现有 {unknown} 项，之前 {before} 项。",
     ),
     # --- a command line that is wrong, in Chinese; click says it in English itself
-    "click.no_option": ("no such option: {name}", "没有选项 {name}"),
-    "click.missing": ("missing: {name}", "缺少 {name}"),
-    "click.bad_value": ("bad value for {name}: {why}", "{name} 的值无效：{why}"),
+    "click.no_option": ("no such option: {name}", "没有选项 {name}。"),
+    "click.missing": ("missing: {name}", "缺少 {name}。"),
+    "click.bad_value": ("bad value for {name}: {why}", "{name} 的值无效：{why}。"),
+    "click.choice": ("one of: {choices}", "可选的是 {choices}"),
     "click.other": ("usage: {why}", "用法有误：{why}"),
     "click.help": (" See `{path} --help`.", "　参见 `{path} --help`。"),
 }

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import msgspec
 
-from ascertain import AscertainError, Ledger, Receipt, Report, StoreError
+from ascertain import AscertainError, Ledger, Receipt, Report, StoreError, StoreUnavailable
 from ascertain.core import words
 from ascertain.core.model import SECOND, State
 from ascertain.runtime.recovery import ALARMS_EVERY, Recovered, sweeping
@@ -36,7 +36,7 @@ def work(settings: Settings, /, once: bool, every: float) -> int:
         return _Work(ledger, settings).run(every, once=once)
 
 
-class _Stopped(StoreError):
+class _Stopped(StoreUnavailable):
     """A person or the system asked this worker to end."""
 
 

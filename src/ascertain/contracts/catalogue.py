@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 
 from ascertain.core.contract import NO_CONTRACT, Contract, load
@@ -14,6 +12,8 @@ from ascertain.core.errors import ContractInvalid
 @lru_cache(maxsize=1)
 def shipped() -> dict[str, Contract]:
     """Return the shipped contracts by id; raises ContractInvalid naming file and field."""
+    from importlib import resources
+
     found: dict[str, Contract] = {}
     for entry in sorted(resources.files(__package__).iterdir(), key=lambda e: e.name):
         if entry.name.endswith(".toml"):
@@ -23,6 +23,8 @@ def shipped() -> dict[str, Contract]:
 
 def parse(text: str, where: str) -> dict[str, Contract]:
     """Return the contracts of one TOML text: a list of `[[contract]]` tables."""
+    import tomllib
+
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -40,7 +42,7 @@ def parse(text: str, where: str) -> dict[str, Contract]:
 
 
 def read(path: str | Path) -> dict[str, Contract]:
-    """Return the contracts of the user's own TOML file."""
+    """Return the contracts of your own TOML file by id; raises ContractInvalid naming the field."""
     return parse(Path(path).read_text(encoding="utf-8"), str(path))
 
 
@@ -52,5 +54,8 @@ def resolve(contract: str | Contract | None) -> Contract:
         return contract
     found = shipped().get(contract)
     if found is None:
-        raise ContractInvalid(f"no contract {contract!r}; there are {', '.join(sorted(shipped()))}")
+        raise ContractInvalid(
+            f"no contract {contract!r} is shipped; there are {', '.join(sorted(shipped()))}."
+            f" Your own: contract=ascertain.read_contracts('file.toml')[{contract!r}]"
+        )
     return found

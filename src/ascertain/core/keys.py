@@ -6,7 +6,6 @@ data, since it outlives the input (law 19). The target key is what the target se
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import math
@@ -15,6 +14,7 @@ import string
 from typing import Any
 from urllib.parse import unquote
 
+import msgspec
 import rfc8785
 
 from .errors import InputRefused, KeyRefused
@@ -44,6 +44,8 @@ _RUN_FIELD = re.compile(
 _RUN_VALUE = re.compile(r"(?:^|[/_:-])(?:run|exec|execution|req|attempt|trace)[_-]?[0-9a-f]{6,}")
 _CLOCK = re.compile(r"\d{4}-?\d\d-?\d\d[T _]\d\d:?\d\d")
 _EPOCH = re.compile(r"(?<!\d)(\d{10}|\d{13}|\d{16})(?!\d)")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_PLAIN = frozenset((str, int, dict, list, tuple))  # subclasses may be written in their own way
 _READABLE = " ._-~:,;=+@()"  # in a key, beside letters and digits
 _EPOCH_NEAR = 2 * 24 * 3600  # seconds: a number this near to now is a clock, not an order
 
@@ -54,8 +56,7 @@ def canonical(value: Any, *, what: str = "input", limit: int = INPUT_BYTES) -> b
     Raises InputRefused for anything that does not come back the same from every JSON reader,
     naming where it stands and the fix, and for more than `limit` bytes.
     """
-    _check(value, what)
-    data = rfc8785.dumps(value)
+    data = _fast.encode(value) if _check(value, what) else rfc8785.dumps(value)
     if len(data) > limit:
         raise InputRefused(
             f"{what} has {len(data)} bytes of JSON, the bound is {limit}: pass a reference to"
@@ -64,9 +65,17 @@ def canonical(value: Any, *, what: str = "input", limit: int = INPUT_BYTES) -> b
     return data
 
 
-def _check(value: Any, path: str) -> None:
-    if value is None or isinstance(value, bool):
-        return
+# Sorts by code points, where RFC 8785 sorts by UTF-16, and writes numbers in its own way. Where
+# neither shows, both give the same bytes, and this one is ten times as fast.
+_fast = msgspec.json.Encoder(order="sorted")
+
+
+def _check(value: Any, path: str) -> bool:
+    """Refuse what is no plain JSON; tell whether `_fast` writes it as RFC 8785 asks for."""
+    kind = type(value)
+    if value is None or kind is bool:
+        return True
+    fast = kind in _PLAIN
     if isinstance(value, str):
         if _has_surrogate(value):
             raise InputRefused(f"{path} holds a lone surrogate: decode the text properly first")
@@ -78,15 +87,17 @@ def _check(value: Any, path: str) -> None:
     elif isinstance(value, float):
         if not math.isfinite(value):
             raise InputRefused(f"{path} is {value}: JSON has no such number")
+        fast = False
     elif isinstance(value, dict):
         for name, item in value.items():
             if not isinstance(name, str):
                 raise InputRefused(f"{path} has the key {name!r}: object keys must be text")
-            _check(name, f"{path}.{name}")
-            _check(item, f"{path}.{name}")
+            where = f"{path}.{name}"
+            fast = _check(name, where) and name.isascii() and fast
+            fast = _check(item, where) and fast
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            _check(item, f"{path}[{index}]")
+            fast = _check(item, f"{path}[{index}]") and fast
     else:
         fix = {
             "datetime": "pass value.isoformat()",
@@ -95,10 +106,11 @@ def _check(value: Any, path: str) -> None:
             "bytes": "pass text, or a reference to the file",
         }.get(type(value).__name__, "pass plain JSON values")
         raise InputRefused(f"{path} is a {type(value).__name__}: {fix}")
+    return fast
 
 
 def _has_surrogate(text: str) -> bool:
-    return any("\ud800" <= c <= "\udfff" for c in text)
+    return not text.isascii() and _SURROGATE.search(text) is not None
 
 
 def fingerprint(value: Any, **limits: Any) -> str:
@@ -225,7 +237,7 @@ def target_key(secret: bytes, namespace: str, action: str, key: str, epoch: int)
     """
     message = canonical([namespace, action, key, epoch], what="key")
     digest = hmac.new(secret, message, hashlib.sha256).digest()
-    return base64.b32hexencode(digest).decode().lower()[:TARGET_KEY_LENGTH]
+    return _base32(int.from_bytes(digest[:17], "big") >> 6)
 
 
 def format_key(key: str, form: str) -> str:
@@ -242,4 +254,13 @@ def format_key(key: str, form: str) -> str:
 def new_id(now: int, random: int) -> str:
     """Return an identifier of 26 characters that sorts by time; `random` is 80 bits."""
     number = ((now // 1000) << 80) | (random & (2**80 - 1))
-    return base64.b32hexencode(number.to_bytes(17, "big")[1:]).decode().lower().rstrip("=")
+    return _base32((number & (2**128 - 1)) << 2)
+
+
+_DIGITS = "0123456789abcdefghijklmnopqrstuv"
+_PAIRS = [first + second for first in _DIGITS for second in _DIGITS]
+
+
+def _base32(number: int) -> str:
+    """Write 130 bits as 26 digits `[0-9a-v]`, which sort as the number does (RFC 4648, hex)."""
+    return "".join([_PAIRS[(number >> shift) & 1023] for shift in range(120, -1, -10)])

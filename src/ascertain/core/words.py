@@ -14,7 +14,7 @@ HELD = "It waits for the version before it"
 SENTENCES: dict[str, tuple[str, str]] = {
     # pending
     "due": (
-        "It has not been sent yet; it is next.",
+        "It has not been sent yet; it will be sent next.",
         "尚未发送，即将执行。",
     ),
     "waits_approval": (
@@ -22,7 +22,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "等待审批，尚未发送任何内容。",
     ),
     "approved": (
-        "It is approved and next to be sent.",
+        "It is approved and will be sent next.",
         "已获审批，即将发送。",
     ),
     "transient": (
@@ -43,7 +43,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "人工确认不存在，将再发送一次。",
     ),
     "renewed": (
-        "The authorization was renewed; it is next.",
+        "The authorization was renewed; it goes on.",
         "授权已更新，即将继续。",
     ),
     "waits_running": (
@@ -72,8 +72,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
     ),
     # unknown
     "unknown": (
-        "The answer was lost: it may or may not have happened.",
-        "回执丢失：可能已执行，也可能没有。",
+        "No clear answer came: it may or may not have happened.",
+        "没有得到明确答复：可能已执行，也可能没有。",
     ),
     "expired": (
         "The worker did not report back in time: it may or may not have happened.",
@@ -175,8 +175,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
     ),
     # review
     "review_opaque": (
-        "The target offers no way to find out what happened: a person decides.",
-        "目标系统无法查询结果：由人决定。",
+        "There is no way here to ask the target what happened: a person decides.",
+        "这里无法向目标系统查询结果：由人决定。",
     ),
     "review_lookups": (
         "The target was asked as often as allowed without a clear answer: a person decides.",

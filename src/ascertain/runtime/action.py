@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dis
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -85,7 +87,6 @@ class Definition:
         """Validate the declaration; raises ActionInvalid naming the action and the fix."""
         self.declared, self.function = declaration, function
         self.name = declaration.name
-        self.is_async = inspect.iscoroutinefunction(function)
         self.look: Look | None = None
         self.sends_itself = False  # seen acting without call.http, against its declaration
         self.template = keys.KeyTemplate(declaration.key) if isinstance(
@@ -95,6 +96,9 @@ class Definition:
         self._warned: set[str] = set()
         self._parameters = self._read_signature()
         self._check()
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        self.uses_call_http = code is not None and _uses_call_http(code)
+        self._pinned = self._read_pinned()
         self.terms = self._terms(None, None)
 
     # --- declaration ---
@@ -112,8 +116,30 @@ class Definition:
             del parameters[name]
         return parameters
 
+    def _read_pinned(self) -> dict[str, Any]:
+        """Return the defaults that are pinned with an input: what JSON can hold and, where the
+        request is prepared, `prepare` takes. A later default never changes what was asked."""
+        takes = None
+        if self.declared.prepare is not None:
+            found = inspect.signature(self.declared.prepare).parameters
+            if all(p.kind is not p.VAR_KEYWORD for p in found.values()):
+                takes = set(found)
+        pinned = {}
+        for name, p in self._parameters.items():
+            if p.default is p.empty or (takes is not None and name not in takes):
+                continue
+            with contextlib.suppress(InputRefused, RecursionError):
+                pinned[name] = msgspec.json.decode(keys.canonical(p.default))
+        return pinned
+
     def _check(self) -> None:
         declared = self.declared
+        plain = inspect.unwrap(self.function)
+        if inspect.isgeneratorfunction(plain) or inspect.isasyncgenfunction(plain):
+            raise ActionInvalid(
+                f"action {self.name}: its function has a yield, so calling it would do nothing:"
+                " let it return a finding"
+            )
         if not declared.owners.get(""):
             raise ActionInvalid(
                 f"action {self.name} has no owner: name the person who decides when its outcome"
@@ -155,8 +181,7 @@ class Definition:
             return False
         if self.declared.sends is not None:
             return self.declared.sends == "call"
-        code = getattr(inspect.unwrap(self.function), "__code__", None)
-        return self.declared.prepare is not None or (code is not None and "http" in _names(code))
+        return self.declared.prepare is not None or self.uses_call_http
 
     def _terms(self, lag: Any, late: Any) -> Terms:
         declared = self.declared
@@ -188,8 +213,12 @@ class Definition:
         ]
         if declared.sends_within is not None:
             extra.append("sends_within")
-        elif declared.prepare is None and declared.sends is None and made.hard:
-            extra.append("sends_by_call")  # seen in its code, not declared: so it is printed
+        elif (
+            declared.sends is None
+            and made.hard
+            and not (declared.prepare is not None and self.uses_call_http)
+        ):
+            extra.append("sends_by_call")  # not declared: so it is printed
         return msgspec.structs.replace(made, assumed=(*made.assumed, *extra))
 
     def set_look(self, look: Look, lag: Any, late: Any) -> None:
@@ -216,7 +245,7 @@ class Definition:
         """
         values = self.bind(given)
         what = f"action {self.name}: input"
-        canonical = keys.canonical(values, what=what, limit=self.declared.max_input)
+        keys.canonical(values, what=what, limit=self.declared.max_input)
         key = self.key(values, now)
         reuse = self.declared.on_changed == "reuse"
         content = {n: values[n] for n in self.declared.content if n in values}
@@ -226,7 +255,7 @@ class Definition:
         return Intent(
             key=key,
             input=values,
-            stored=self._stored(values, canonical),
+            stored=self._stored(values),
             fingerprint=keys.fingerprint(rest),
             content_hash=keys.fingerprint(content) if content else "",
             title=self._title(values, key),
@@ -290,13 +319,14 @@ class Definition:
             raise KeyRefused(f"its key function returned {type(key).__name__}: return text")
         return key, ()
 
-    def _stored(self, values: dict[str, Any], canonical: bytes) -> str | None:
+    def _stored(self, values: dict[str, Any]) -> str | None:
         keep = self.declared.store_input
-        if keep == "all":
-            return canonical.decode()
         if keep == "none":
             return None
-        return keys.canonical({n: values[n] for n in keep if n in values}).decode()
+        whole = self._pinned | values
+        kept = whole if keep == "all" else {n: whole[n] for n in keep if n in whole}
+        # Within the bound is what was given (`intent`); the defaults come on top of it.
+        return keys.canonical(kept, limit=2 * self.declared.max_input).decode()
 
     def _title(self, values: dict[str, Any], key: str) -> str:
         if not self.declared.title:
@@ -320,13 +350,24 @@ class Definition:
         )
 
 
-def _names(code: Any) -> set[str]:
-    """Return the attribute names used by a function and the functions inside it."""
-    found = set(code.co_names)
-    for constant in code.co_consts:
-        if inspect.iscode(constant):
-            found |= _names(constant)
-    return found
+def is_async(function: Any) -> bool:
+    """Tell whether what runs in the end is a coroutine function: an object's, a decorated one."""
+    plain = inspect.unwrap(function)
+    called = getattr(type(plain), "__call__", None)  # noqa: B004 - the method itself is wanted
+    return any(map(inspect.iscoroutinefunction, (function, plain, called)))
+
+
+def _uses_call_http(code: Any) -> bool:
+    """Tell whether a function, or one inside it, reads `call.http`; `http.client` is another."""
+    before: Any = None
+    for step in dis.get_instructions(code):
+        last = before.argval if before is not None else None
+        last = last[-1] if isinstance(last, tuple) else last
+        if step.opname in ("LOAD_ATTR", "LOAD_METHOD") and (last, step.argval) == ("call", "http"):
+            local = ("LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF")
+            return bool(before.opname.startswith(local))
+        before = step
+    return any(_uses_call_http(c) for c in code.co_consts if inspect.iscode(c))
 
 
 def owners_of(owner: str | Mapping[str, str] | None) -> dict[str, str]:

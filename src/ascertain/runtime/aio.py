@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -26,12 +27,13 @@ from ascertain.core.reconcile import Do, LookReport
 from . import perform
 from .declare import BoundAction, Declaring
 from .desk import Desk
-from .driving import Act, Look, Sleep, driving
+from .driving import Act, Look, Sleep, driving, not_started
 from .engine import Engine, Ticket
 from .flow import RunView
 from .ledger import (
     CONCURRENCY,
     Action,
+    Driver,
     Ledger,
     current_run,
     make_call,
@@ -41,25 +43,41 @@ from .ledger import (
 from .looking import finding_of_look
 from .receipt import Receipt, receipt
 from .recovery import Report, sweeping
+from .together import all_or_first_error
 from .versions import check_undo
 
 T = TypeVar("T")
 Steps = Generator[Act | Look | Sleep, Any, T]
 THREADS = 16  # ledger steps under way at once in one process
 
-_threads = ThreadPoolExecutor(THREADS, thread_name_prefix="ascertain-aio")
+
+class Threads:
+    """Where ledger steps run, and apart from them plain functions of actions: however long
+    these take, no outcome waits for them."""
+
+    def __init__(self) -> None:
+        """Start without a thread."""
+        self.steps = ThreadPoolExecutor(THREADS, thread_name_prefix="ascertain-aio")
+        self.code = ThreadPoolExecutor(THREADS, thread_name_prefix="ascertain-code")
+
+
+_threads = Threads()
+os.register_at_fork(after_in_child=_threads.__init__)  # type: ignore[misc]  # threads stay behind
 
 
 async def hop(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """Run a ledger step in a thread and wait for it, whatever happens to the caller.
+    """Run a ledger step in a thread and wait for it; see `_away`."""
+    return await _away(_threads.steps, lambda: function(*args, **kwargs))
+
+
+async def _away(pool: ThreadPoolExecutor, function: Callable[[], T]) -> T:
+    """Run a function in a thread and wait for it, whatever happens to the caller.
 
     A cancellation that arrives meanwhile is raised after the step has ended, so that what was
     written is known and recorded.
     """
     context = copy_context()
-    future = asyncio.get_running_loop().run_in_executor(
-        _threads, lambda: context.run(function, *args, **kwargs)
-    )
+    future = asyncio.get_running_loop().run_in_executor(pool, lambda: context.run(function))
     cancelled: asyncio.CancelledError | None = None
     while not future.done():
         try:
@@ -105,7 +123,8 @@ class AsyncAction(BoundAction):
         self, inputs: Sequence[Mapping[str, Any]], *, concurrency: int = CONCURRENCY,
         wait: float | None = None,
     ) -> list[Receipt]:  # fmt: skip
-        """Submit many, `concurrency` at a time, each with its own receipt, in order."""
+        """Submit many, `concurrency` at a time, each with its own receipt, in order; what one
+        raises is raised when all have ended."""
         if self.definition.declared.kind == "bulk":
             raise Refused(f"action {self.name}: bulk actions run on a Ledger, not an AsyncLedger")
         now = self.engine.store.now()
@@ -113,13 +132,16 @@ class AsyncAction(BoundAction):
             self.definition.intent(given, now)
         gate = asyncio.Semaphore(max(concurrency, 1))
 
-        async def one(given: Mapping[str, Any]) -> Receipt:
+        async def one(given: Mapping[str, Any]) -> Receipt | Exception:
             async with gate:
-                return await self._submit(given, wait, [])
+                try:
+                    return await self._submit(given, wait, [])
+                except Exception as error:  # noqa: BLE001 - raised when all have ended
+                    return error
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(g)) for g in inputs]
-        return [t.result() for t in tasks]
+        return all_or_first_error([t.result() for t in tasks])
 
     def _sync(self) -> Action:
         return Action(self.engine, self.definition, self.options)
@@ -173,16 +195,19 @@ class AsyncDriver:
 
     async def drive(self, steps: Steps[T], errors: list[BaseException] | None = None) -> T:
         """Carry out what the loop asks for until it returns."""
-        answer: Case | None = None
+        answer: Case | Exception | None = None
         while True:
             asked, end = await self._advance(steps, answer)
             if asked is None:
                 assert end is not None
                 return end
-            answer = await self.carry_out(asked, errors)
+            try:
+                answer = await self.carry_out(asked, errors)
+            except Exception as error:  # noqa: BLE001 - thrown into what asked for it
+                answer = error
 
     async def _advance(
-        self, steps: Steps[T], answer: Case | None
+        self, steps: Steps[T], answer: Case | Exception | None
     ) -> tuple[Act | Look | Sleep | None, T | None]:
         """Go to the next thing asked for; a claim made for a caller who is cancelled meanwhile
         is given back, since its action never started (law 2)."""
@@ -190,7 +215,10 @@ class AsyncDriver:
 
         def step() -> None:
             try:
-                got.append((steps.send(answer), None))
+                if isinstance(answer, Exception):
+                    got.append((steps.throw(answer), None))
+                else:
+                    got.append((steps.send(answer), None))
             except StopIteration as end:
                 got.append((None, end.value))
 
@@ -220,13 +248,18 @@ class AsyncDriver:
         """Run an action's code and settle what came of it; a cancellation too is settled, as
         unknown, before it goes on (law 3)."""
         d = ticket.definition
+        if d.declared.kind == "bulk":
+            cases = await _away(_threads.code, lambda: Driver(self.engine).act_bulk([ticket]))
+            return cases[0]
         call = make_call(self.engine, ticket, effect=True)
         kept: list[Any] = []
         interrupt: BaseException | None = None
         try:
-            leading = [call] if d.declared.kind == "action" else []
-            value = await _run(d.function, kept, *leading, **(ticket.input or {}))
+            value = await self._code(ticket, call, kept)
             finding = perform.finding_of(value, d, call)
+            perform.note_wrong(value, finding, errors)
+        except perform.NotStarted:
+            return await hop(not_started, self.engine, ticket)
         except BaseException as error:  # noqa: BLE001 - recorded first, then raised again
             interrupt = None if isinstance(error, Exception) else error
             if kept:  # its result is known, though its caller was cancelled (law 8)
@@ -248,6 +281,19 @@ class AsyncDriver:
         if interrupt is not None:
             raise interrupt
         return case
+
+    async def _code(self, ticket: Ticket, call: Any, kept: list[Any]) -> Any:
+        """Run the action's code, unless its time is over by the time a thread is free for it."""
+        d = ticket.definition
+        leading = [call] if d.declared.kind == "action" else []
+
+        def begin(**given: Any) -> Any:
+            if not perform.in_time(ticket, self.engine.clock):
+                raise perform.NotStarted
+            return d.function(*leading, **given)
+
+        on_loop = inspect.iscoroutinefunction(d.function)
+        return await _run(begin, kept, on_loop=on_loop, given=ticket.input)
 
     async def look(self, ticket: Ticket) -> Case:
         """Run a look-up over every epoch and its controls, and settle it (laws 5, 14); a
@@ -275,7 +321,8 @@ class AsyncDriver:
         assert d.look is not None
         call = make_call(self.engine, ticket, effect=False, key=key)
         try:
-            value = await _run(d.look.function, [], call)
+            function = d.look.function
+            value = await _run(function, [], call, on_loop=inspect.iscoroutinefunction(function))
             return finding_of_look(value, d.name)
         except Exception as error:  # noqa: BLE001 - a look-up's error is Unknown
             return perform.finding_of_look_error(error, d)
@@ -283,12 +330,17 @@ class AsyncDriver:
             call.close()
 
 
-async def _run(function: Callable[..., Any], kept: list[Any], *args: Any, **given: Any) -> Any:
+async def _run(
+    function: Callable[..., Any], kept: list[Any], *args: Any, on_loop: bool,
+    given: Mapping[str, Any] | None = None,
+) -> Any:  # fmt: skip
     """Run a coroutine function on the loop, a plain one in a thread; what the latter returned
     is in `kept` even if its caller is cancelled."""
-    if inspect.iscoroutinefunction(function):
-        return await function(*args, **given)
-    await hop(lambda: kept.append(function(*args, **given)))
+    if on_loop:
+        return await function(*args, **(given or {}))
+    await _away(_threads.code, lambda: kept.append(function(*args, **(given or {}))))
+    if inspect.isawaitable(kept[0]):  # of an object, or of a decorated coroutine function
+        return await kept.pop()
     return kept[0]
 
 

@@ -21,6 +21,7 @@ from ascertain.store.base import Filter
 from .alarms import Alarm, alarms
 from .engine import Engine, _Taken
 from .receipt import Receipt, receipt
+from .storable import storable
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +91,8 @@ class Desk:
 
     def references(self, operation: str | Receipt) -> list[str]:
         """Return every effect reference of an operation; several where it was duplicated."""
-        found = self.engine.store.references(_id(operation))
+        ident = self.engine.snapshot(_id(operation)).operation.id  # of this namespace only
+        found = self.engine.store.references(ident)
         return [r.reference for r in found]
 
     def reviews(self, operation: str | Receipt | None = None) -> list[Review]:
@@ -314,12 +316,12 @@ class Desk:
         engine, ident = self.engine, _id(operation)
         if any(e.id == report for e in engine.store.evidence(ident)):
             return self.get(ident)
-        case = self.case_of(ident)
+        case, kept = self.case_of(ident), storable(finding)
         try:
             after = engine.write(
                 case,
                 lambda c: settle.outside(
-                    c, finding, engine.world(), engine.clock.token(), by=by, report=report
+                    c, kept, engine.world(), engine.clock.token(), by=by, report=report
                 ),
             )
         except _Taken as taken:

@@ -13,7 +13,7 @@ import msgspec
 
 from ascertain.core.draft import Case
 from ascertain.core.errors import Conflict
-from ascertain.core.model import Kind, State
+from ascertain.core.model import Kind, NotDone, NotDoneKind, State
 from ascertain.core.reconcile import Do
 
 from .engine import ACTIONS, Engine, Ticket
@@ -68,6 +68,15 @@ def driving(
         held = at.status.token is not None
         yield Sleep(min(left, POLL if held else wait))
         at = engine.case(engine.snapshot(at.operation.id), at.terms)
+
+
+def not_started(engine: Engine, ticket: Ticket) -> Case:
+    """Give back a claim whose code was not begun in time: proven not sent (laws 2, 5)."""
+    try:
+        return engine.release(ticket)
+    except Conflict:  # its lease ran out: this is a late report (law 8)
+        late = NotDone(NotDoneKind.TRANSIENT, "its time was over before it was started")
+        return engine.finish(ticket, late)
 
 
 def move_on(engine: Engine, case: Case, given: dict[str, Any] | None) -> Ticket | Case | None:

@@ -46,6 +46,7 @@ from . import freezing, versions
 from .action import Definition, Intent
 from .clock import Clock
 from .lives import Lives
+from .storable import storable
 
 TRIES = 50  # how often a decision is made again on newer facts before it gives up
 ACTIONS = (Do.EXECUTE, Do.REPLAY, Do.REDO, Do.FORCE, Do.LOOK_UP)
@@ -155,6 +156,8 @@ class Engine:
             change = decide(case)
             [written] = self.store.write([change])
             if written.applied:
+                if change.control is not None:  # only what is written is known to be kept
+                    self._controls.add((change.control.action, change.control.scope))
                 return replace(case, status=change.status)
             if written.taken_by is not None:
                 raise _Taken(written.taken_by, change)
@@ -180,6 +183,8 @@ class Engine:
         older = self._by_older_keys(d, intent) if options.key is None else None
         if older is not None:
             return self._existing(d, intent, older), True
+        if options.supersedes is not None:
+            self.snapshot(options.supersedes)  # what is unknown here would be waited for for ever
         world = self.world()
         change, case = self._new(d, intent, options, world)
         ticket = None
@@ -309,7 +314,8 @@ class Engine:
         if operation.fingerprint == intent.fingerprint:
             return
         old = msgspec.json.decode(operation.input) if operation.input else None
-        differ = keys.differing(old, intent.input) if old is not None else ["input"]
+        new = msgspec.json.decode(intent.stored) if intent.stored else intent.input
+        differ = keys.differing(old, new) if old is not None else ["input"]
         if reuse:
             differ = [n for n in differ if n not in d.declared.content]
         raise InputMismatch(
@@ -371,13 +377,13 @@ class Engine:
     def finish(self, ticket: Ticket, finding: ActFinding) -> Case:
         """Settle an effect attempt by its finding; durable when it returns. Never loses it:
         without the lease it is kept as a late report (law 8)."""
-        case = ticket.case
+        case, kept = ticket.case, storable(finding)
         if ticket.definition.sends_itself and ticket.attempt.hard:
             case = replace(case, terms=ticket.definition.terms)
         token = self.clock.token
 
         def decide(c: Case) -> Change:
-            change = settle.report(c, ticket.attempt, finding, self.world(), token())
+            change = settle.report(c, ticket.attempt, kept, self.world(), token())
             return self._control_once(change)
 
         try:
@@ -446,12 +452,9 @@ class Engine:
         return self.case(written.current, case.terms)
 
     def _control_once(self, change: Change) -> Change:
-        if change.control is None:
-            return change
-        where = (change.control.action, change.control.scope)
-        if where in self._controls:
+        known = change.control
+        if known is not None and (known.action, known.scope) in self._controls:
             return replace(change, control=None)
-        self._controls.add(where)
         return change
 
     def _foreign(self, ticket: Ticket, taken: _Taken) -> Case:

@@ -9,9 +9,9 @@ protected replay, never a blind repeat (4, 5, 6).
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
-import threading
+import inspect
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from ascertain.core.draft import Case
 from ascertain.core.errors import Refused, SendRefused
-from ascertain.core.model import Expected, Kind, Run
+from ascertain.core.model import ActFinding, Expected, Kind, Run
 from ascertain.core.reconcile import Do, LookReport, quiet_end
 from ascertain.store.base import Store
 
@@ -30,13 +30,15 @@ from .call import Call, Item
 from .clock import Clock
 from .declare import BoundAction, Declaring
 from .desk import Desk
-from .driving import Act, Driving, Look, Sleep, driving
+from .driving import Act, Driving, Look, Sleep, driving, not_started
 from .engine import Engine, Options, Ticket
 from .flow import RunView
 from .looking import control_key, finding_of_look, invented_key, looking
 from .receipt import Receipt, receipt
-from .recovery import ALARMS_EVERY, Report, Sweeping, sweeping
+from .recovery import Report, Sweeping, sweeping
+from .together import all_or_first_error, begun, caught
 from .versions import check_undo
+from .worker import Worker
 
 WAIT = 10.0  # seconds that a call waits for an outcome by itself
 CONCURRENCY = 4  # calls of a batch at once; so many are claimed at most (law 2)
@@ -97,7 +99,7 @@ class Ledger(Desk):
 
     def start_worker(self, every: float = 0.5) -> Worker:
         """Run `recover` in a background thread until `close`; one per ledger."""
-        if self._worker is None:
+        if self._worker is None or not self._worker.is_alive():  # none, or left behind by a fork
             self._worker = Worker(self, every)
             self._worker.start()
         return self._worker
@@ -181,17 +183,17 @@ class Action(BoundAction):
         of its own (law 10)."""
         old = self.engine.snapshot(of if isinstance(of, str) else of.id)
         values = self.definition.restore_input(old.operation.input, None)
-        count = 1
-        while True:
-            key = f"{old.operation.key}#repeat-{count}"
-            if self.engine.store.by_keys(self.engine.namespace, [(self.name, key)])[0] is None:
-                break
-            count += 1
         intent = self.definition.intent(values, self.engine.store.now())
-        options = replace(self._options(), repeats=old.operation.id, key=key, reason=reason)
-        started, _ = self.engine.begin(self.definition, intent, options, execute=False)
-        assert not isinstance(started, Ticket)
-        return receipt(started, self.engine.world())
+        for count in itertools.count(1):
+            key = f"{old.operation.key}#repeat-{count}"
+            if self.engine.store.by_keys(self.engine.namespace, [(self.name, key)])[0] is not None:
+                continue
+            options = replace(self._options(), repeats=old.operation.id, key=key, reason=reason)
+            started, reused = self.engine.begin(self.definition, intent, options, execute=False)
+            if not reused:  # else another asked for his own at the same moment (law 16)
+                assert not isinstance(started, Ticket)
+                return receipt(started, self.engine.world())
+        raise AssertionError("never reached")
 
     def batch(
         self, inputs: Sequence[Mapping[str, Any]], *, concurrency: int = CONCURRENCY,
@@ -200,20 +202,23 @@ class Action(BoundAction):
         """Submit many, each with its own receipt, in order; one bad outcome stops no other.
 
         Wrong inputs are refused before anything is recorded. A bulk action sends them in one
-        request; others run `concurrency` at a time.
+        request; others run `concurrency` at a time. What one of them raises, e.g. InputMismatch,
+        is raised when all have ended.
         """
         for given in inputs:
             self._intent(given)
         if self.definition.declared.kind == "bulk":
-            done: list[Receipt] = []
+            done: list[Receipt | Exception] = []
             for start in range(0, len(inputs), BULK):
                 done += self._bulk(inputs[start : start + BULK], wait)
-            return done
+            return all_or_first_error(done)
         context = contextvars.copy_context()
+
+        def one(given: Mapping[str, Any]) -> Receipt | Exception:
+            return caught(context.copy().run, self._submit, dict(given), wait, [])
+
         with ThreadPoolExecutor(max(concurrency, 1)) as pool:
-            return list(
-                pool.map(lambda g: context.copy().run(self._submit, dict(g), wait, []), inputs)
-            )
+            return all_or_first_error(list(pool.map(one, inputs)))
 
     # --- inside ---
 
@@ -247,24 +252,29 @@ class Action(BoundAction):
         case, reused = self.engine.enlist(self.definition, intent, options, connection)
         return receipt(case, self.engine.world(), reused=reused)
 
-    def _bulk(self, inputs: Sequence[Mapping[str, Any]], wait: float | None) -> list[Receipt]:
+    def _bulk(
+        self, inputs: Sequence[Mapping[str, Any]], wait: float | None
+    ) -> list[Receipt | Exception]:
         intents = [self._intent(g) for g in inputs]
-        started = [
-            self.engine.begin(self.definition, i, self._options(), execute=True) for i in intents
-        ]
-        tickets = [t for t, _ in started if isinstance(t, Ticket)]
+        begin, options = self.engine.begin, self._options()
+        started = [caught(begin, self.definition, i, options, execute=True) for i in intents]
+        tickets = [t for t, _ in begun(started) if isinstance(t, Ticket)]
         settled = dict(
             zip((t.attempt.token for t in tickets), self._driver().act_bulk(tickets), strict=True)
         )
         until = self.engine.clock.boottime() + int(
             (self.engine.wait if wait is None else wait) * 1e6
         )
-        done = []
-        for (start, reused), intent in zip(started, intents, strict=True):
+
+        def on(start: Ticket | Case, intent: Intent, *, reused: bool) -> Receipt:
             at = settled[start.attempt.token] if isinstance(start, Ticket) else start
             case = self._driver().drive(driving(self.engine, at, intent.input, until), None)
-            done.append(receipt(case, self.engine.world(), reused=reused))
-        return done
+            return receipt(case, self.engine.world(), reused=reused)
+
+        return [
+            one if isinstance(one, Exception) else caught(on, one[0], intent, reused=one[1])
+            for one, intent in zip(started, intents, strict=True)
+        ]
 
 
 class Driver:
@@ -288,13 +298,18 @@ class Driver:
     def sweep(self, steps: Sweeping) -> Report:
         """Carry out what a sweep asks for until it returns its report."""
         answer: Case | None = None
+        error: Exception | None = None
         while True:
             try:
-                asked = steps.send(answer)
+                asked = steps.send(answer) if error is None else steps.throw(error)
             except StopIteration as end:
                 report: Report = end.value
                 return report
-            answer = self.carry_out(asked)
+            answer = error = None
+            try:
+                answer = self.carry_out(asked)
+            except Exception as raised:  # noqa: BLE001 - of one operation: the sweep goes on
+                error = raised
 
     def carry_out(
         self, asked: Act | Look | Sleep, errors: list[BaseException] | None = None
@@ -314,12 +329,15 @@ class Driver:
         d = ticket.definition
         if d.declared.kind == "bulk":
             return self.act_bulk([ticket])[0]
+        if not perform.in_time(ticket, self.engine.clock):
+            return not_started(self.engine, ticket)
         call = make_call(self.engine, ticket, effect=True)
         interrupt: BaseException | None = None
         try:
             leading = [call] if d.declared.kind == "action" else []
             value = _run(d, *leading, **(ticket.input or {}))
             finding = perform.finding_of(value, d, call)
+            perform.note_wrong(value, finding, errors)
         except BaseException as error:  # noqa: BLE001 - recorded first, then raised again
             finding = perform.finding_of_error(error, d, call)
             if perform.reads_back(error) and d.look is not None:
@@ -338,26 +356,37 @@ class Driver:
 
     def act_bulk(self, tickets: Sequence[Ticket]) -> list[Case]:
         """Run a bulk action's code once for all items; a finding for each (law 2)."""
-        if not tickets:
-            return []
+        ready = [t for t in tickets if perform.in_time(t, self.engine.clock)]
+        done: dict[int, Case | Exception] = {
+            t.attempt.token: caught(not_started, self.engine, t) for t in tickets if t not in ready
+        }
+        interrupt: BaseException | None = None
+        if ready:
+            findings, interrupt = self._bulk_findings(ready)
+            for ticket, finding in zip(ready, findings, strict=True):
+                done[ticket.attempt.token] = caught(self.engine.finish, ticket, finding)
+        if interrupt is not None:
+            raise interrupt
+        for case in done.values():
+            if isinstance(case, Exception):
+                raise case
+        return [c for t in tickets if isinstance(c := done[t.attempt.token], Case)]
+
+    def _bulk_findings(
+        self, tickets: Sequence[Ticket]
+    ) -> tuple[list[ActFinding], BaseException | None]:
         d = tickets[0].definition
         call = make_call(self.engine, tickets[0], effect=True)
         items = [
             Item(t.case.operation.key, t.case.status.target_key, t.input or {}) for t in tickets
         ]
-        interrupt: BaseException | None = None
         try:
-            value = _run(d, call, items)
-            findings = perform.findings_of_bulk(value, d, call, len(items))
+            return perform.findings_of_bulk(_run(d, call, items), d, call, len(items)), None
         except BaseException as error:  # noqa: BLE001 - recorded first, then raised again
             findings = [perform.finding_of_error(error, d, call)] * len(items)
-            interrupt = None if isinstance(error, Exception) else error
+            return findings, None if isinstance(error, Exception) else error
         finally:
             call.close()
-        done = [self.engine.finish(t, f) for t, f in zip(tickets, findings, strict=True)]
-        if interrupt is not None:
-            raise interrupt
-        return done
 
     def look(self, ticket: Ticket) -> Case:
         """Run a look-up over every epoch and its controls, and settle it (laws 5, 14)."""
@@ -377,10 +406,7 @@ class Driver:
         assert d.look is not None
         call = make_call(self.engine, ticket, effect=False, key=key)
         try:
-            value = d.look.function(call)
-            if asyncio.iscoroutine(value):
-                value = asyncio.run(value)
-            return finding_of_look(value, d.name)
+            return finding_of_look(_awaited(d.look.function(call)), d.name)
         except Exception as error:  # noqa: BLE001 - a look-up's error is Unknown
             return perform.finding_of_look_error(error, d)
         finally:
@@ -388,9 +414,26 @@ class Driver:
 
 
 def _run(d: Definition, *leading: Any, **given: Any) -> Any:
-    if d.is_async:
-        return asyncio.run(d.function(*leading, **given))
-    return d.function(*leading, **given)
+    return _awaited(d.function(*leading, **given))
+
+
+def _awaited(value: Any) -> Any:
+    """Return what code returned, awaited where it has to be: in a thread of its own where the
+    caller is within a loop already."""
+    if not inspect.isawaitable(value):
+        return value
+    import asyncio
+
+    async def wait() -> Any:
+        return await value
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(wait())
+    context = contextvars.copy_context()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(context.run, lambda: asyncio.run(wait())).result()
 
 
 def start_looking(engine: Engine, ticket: Ticket) -> Any:
@@ -444,27 +487,3 @@ def make_call(engine: Engine, ticket: Ticket, *, effect: bool, key: str | None =
 def other_content(started: Ticket | Case, intent: Intent) -> bool:
     """Tell whether a caller brought another content than the pinned one; his is never sent."""
     return not isinstance(started, Ticket) and started.operation.content_hash != intent.content_hash
-
-
-class Worker(threading.Thread):
-    """A background thread that recovers until it is stopped."""
-
-    def __init__(self, ledger: Ledger, every: float) -> None:
-        """`every`: seconds between sweeps that found nothing due."""
-        super().__init__(name="ascertain-worker", daemon=True)
-        self._ledger, self._every = ledger, every
-        self._stopped = threading.Event()
-
-    def run(self) -> None:
-        """Sweep until stopped; a store that cannot be used is tried again."""
-        while not self._stopped.is_set():
-            report = self._ledger.sweep(alarms_every=ALARMS_EVERY)
-            if not report.worked:
-                jitter = self._ledger.engine.clock.jitter()
-                self._stopped.wait(self._every * (0.5 + jitter))
-
-    def stop(self) -> None:
-        """Finish the step under way and end."""
-        self._stopped.set()
-        if self.is_alive() and threading.current_thread() is not self:
-            self.join()

@@ -13,6 +13,8 @@ from ascertain.core import keys
 from ascertain.core.model import Absent, Accepted, Control, Done, Finding, Several, Unknown
 from ascertain.core.reconcile import LookReport
 
+from .storable import storable
+
 Looking = Generator[str, Finding, LookReport]
 
 
@@ -68,7 +70,7 @@ def _first(findings: list[Finding], *kinds: type) -> dict[str, Any]:
 def finding_of_look(value: Any, name: str) -> Finding:
     """Return what a look-up function gave, or Unknown naming what it should have returned."""
     if isinstance(value, Done | Accepted | Absent | Several | Unknown):
-        return value
+        return storable(value)
     return Unknown(
         reason=f"the look-up of {name} returned {type(value).__name__}; return ascertain.Done,"
         " Accepted, Absent, Several or Unknown"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ascertain.store import open_store
 from ascertain.store.base import Store
 
-from .aio import AsyncLedger
 from .clock import Clock
 from .ledger import WAIT, Ledger
+
+if TYPE_CHECKING:
+    from .aio import AsyncLedger
 
 __all__ = ["open", "open_async", "open_store"]
 
@@ -46,4 +48,6 @@ async def open_async(
     store: str | os.PathLike[str] | Store | None = None, **options: Any
 ) -> AsyncLedger:
     """Open a ledger for asyncio; the options of `open`."""
+    from .aio import AsyncLedger
+
     return await AsyncLedger.open(_store, store, **options)

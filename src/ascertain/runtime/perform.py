@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from msgspec.structs import replace
 
-from ascertain.core import keys
-from ascertain.core.errors import InputRefused, SendRefused, UsageError
+from ascertain.core.errors import ActionInvalid, SendRefused, UsageError
 from ascertain.core.model import (
     Accepted,
     ActFinding,
@@ -21,12 +19,22 @@ from ascertain.core.model import (
 )
 from ascertain.targets.classify import classify, describe
 
-from .action import Definition
+from .action import Definition, is_async
 from .call import Call
 from .clock import Clock
 from .engine import Ticket
+from .storable import storable
 
-RESULT_BYTES = 256 * 1024  # of JSON that is kept of a result
+
+class NotStarted(Exception):
+    """The code of an attempt was not begun, since it might send after its deadline."""
+
+
+def in_time(ticket: Ticket, clock: Clock) -> bool:
+    """Tell whether the code of an attempt may still begin: what sends by itself is bounded from
+    its claim, however long it waited for a thread (law 5)."""
+    terms = ticket.case.terms
+    return clock.boottime() < ticket.deadline - terms.bounds.lease + terms.sending
 
 
 def finding_of(value: Any, d: Definition, call: Call) -> ActFinding:
@@ -35,10 +43,8 @@ def finding_of(value: Any, d: Definition, call: Call) -> ActFinding:
     A value that is no finding is Unknown: the code ran, and what it did nobody can say.
     """
     if d.declared.kind in ("step", "flow"):
-        return _with_notes(_storable(Done(result=value), d), call)
-    if isinstance(value, Done | Accepted):
-        return _with_notes(_storable(value, d), call)
-    if isinstance(value, NotDone | Unknown):
+        return _with_notes(Done(result=value), call)
+    if isinstance(value, Done | Accepted | NotDone | Unknown):
         return _with_notes(value, call)
     reason = (
         f"action {d.name} returned {type(value).__name__}: return ascertain.Done(ref=…),"
@@ -47,16 +53,14 @@ def finding_of(value: Any, d: Definition, call: Call) -> ActFinding:
     return _with_notes(Unknown(reason=reason), call)
 
 
-def _storable(finding: Done | Accepted, d: Definition) -> Done | Accepted:
-    try:
-        keys.canonical(finding.result, what=f"action {d.name}: result", limit=RESULT_BYTES)
-    except InputRefused as error:
-        # It happened; that its result cannot be kept must not make it look otherwise.
-        return replace(finding, result=None, evidence={**finding.evidence, "result": str(error)})
-    return finding
+def note_wrong(value: Any, finding: ActFinding, errors: list[BaseException] | None) -> None:
+    """Keep what is wrong with a value that is no finding, as the cause that the caller sees."""
+    if errors is not None and isinstance(finding, Unknown) and not isinstance(value, Unknown):
+        errors.append(ActionInvalid(finding.reason))
 
 
 def _with_notes(finding: ActFinding, call: Call) -> ActFinding:
+    finding = storable(finding)
     more: dict[str, Any] = {}
     if call.notes:
         more["notes"] = call.notes
@@ -92,8 +96,11 @@ def finding_of_error(error: BaseException, d: Definition, call: Call) -> ActFind
 
 def _declared(d: Definition) -> bool:
     """Tell whether the action says, itself or by its prepared request, that only `call.http`
-    sends; what was inferred from its code is no proof of "never sent"."""
-    return d.declared.sends == "call" or d.declared.prepare is not None
+    sends; what was inferred from its code alone is no proof of "never sent", and a prepared
+    request may be sent by other means too."""
+    if d.declared.sends is not None:
+        return d.declared.sends == "call"
+    return d.declared.prepare is not None and d.uses_call_http
 
 
 def _reason(error: BaseException) -> str:
@@ -162,4 +169,4 @@ def make_http(call: Call, ticket: Ticket, clock: Clock, *, effect: bool) -> Any:
         effect=effect,
     )
     function = d.function if effect or d.look is None else d.look.function
-    return AsyncEffectHttp(inner) if inspect.iscoroutinefunction(function) else inner
+    return AsyncEffectHttp(inner) if is_async(function) else inner

@@ -12,10 +12,20 @@ from typing import Any
 import msgspec
 
 from ascertain.core.draft import Case
-from ascertain.core.errors import ApprovalStale, AscertainError, InputRefused, StoreError
+from ascertain.core.errors import (
+    ApprovalStale,
+    AscertainError,
+    InputRefused,
+    SchemaMismatch,
+    StoreBusy,
+    StoreCorrupt,
+    StoreError,
+    StoreUnavailable,
+)
 from ascertain.core.machine import is_settled
 from ascertain.core.model import Snapshot, State, WaitingOn
 from ascertain.core.reconcile import Do, Step
+from ascertain.targets.classify import describe
 
 from . import freezing
 from .alarms import Alarm, alarms
@@ -25,6 +35,7 @@ from .engine import Engine
 HOLD = 30_000_000  # µs that a taken operation is passed by by other workers
 TAKE = 50  # operations taken at once
 ALARMS_EVERY = 10_000_000  # µs between a worker's looks for what is missing or overdue
+STORE_DOWN = (StoreBusy, StoreUnavailable, StoreCorrupt, SchemaMismatch)  # it ends a sweep
 NEEDS_INPUT = 15 * 60 * 1_000_000  # µs until an operation whose input is not kept is seen again
 
 
@@ -63,7 +74,8 @@ def sweeping(
 ) -> Sweeping:
     """Carry on everything that is due now, at most `limit` operations; then the alarms.
 
-    A generator like `driving`. `alarms_every` µs is how long alarms once looked for are good
+    A generator like `driving`; what goes wrong while a driver carries out is thrown into it,
+    and stays with that operation. `alarms_every` µs is how long alarms once looked for are good
     enough: they read more than what is due. A failing store ends the sweep with the error in
     the report; nothing is lost by it.
     """
@@ -114,16 +126,29 @@ def _carry_on(
             answer = yield asked
     except StopIteration as end:
         _tell(end.value, before.state, report)
-    except InputRefused as error:
-        report.errors.append(str(error))
-        _postpone(engine, snapshot)
-    except ApprovalStale as error:
+    except STORE_DOWN:
+        raise  # nothing can be done about any operation now
+    except Exception as error:  # noqa: BLE001 - one bad operation stops no neighbour
+        try:
+            _stumbled(engine, snapshot, error, report)
+        except STORE_DOWN:
+            raise
+        except Exception as second:  # noqa: BLE001 - it stays due, and is seen again
+            report.errors.append(f"{snapshot.operation.key}: {describe(second)}")
+
+
+def _stumbled(engine: Engine, snapshot: Snapshot, error: Exception, report: Report) -> None:
+    """Report what stood in the way of one operation, and see it again later."""
+    if isinstance(error, ApprovalStale):
         report.errors.append(str(error))
         freezing.ask_again(engine, snapshot, engine.store.now() + NEEDS_INPUT)
-    except StoreError:
-        raise
-    except AscertainError as error:
+    elif isinstance(error, InputRefused):
+        report.errors.append(str(error))
+        _postpone(engine, snapshot)
+    elif isinstance(error, AscertainError):
         report.errors.append(f"{snapshot.operation.key}: {error}")
+    else:  # of code that runs before anything is sent: a key function, a prepare
+        report.errors.append(f"{snapshot.operation.key}: {describe(error)}")
 
 
 def _postpone(engine: Engine, snapshot: Snapshot) -> None:

@@ -51,7 +51,7 @@ def register(
         for field, given in described.inputs.items()
     ]
     act.__signature__ = inspect.Signature([call, *inputs])  # type: ignore[attr-defined]
-    options = {"scope": described.base, "title": described.title, **options}
+    options = {"scope": described.base, "title": described.title, "sends": "call", **options}
     action = ledger.action(
         name,
         key=described.key,

@@ -21,6 +21,13 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 Raw = psycopg.Connection[Any]
 CONNECT_TIMEOUT = 5  # seconds
+PLANS = "set plan_cache_mode = force_generic_plan; set enable_seqscan = off"
+# The plan or the statement is gone, or somebody else's: nothing was written.
+UNPREPARED = (
+    errors.InvalidSqlStatementName,
+    errors.DuplicatePreparedStatement,
+    errors.FeatureNotSupported,
+)
 LOST_AFTER = 15_000  # ms without an answer to what was sent, then the connection counts as lost
 
 
@@ -98,14 +105,18 @@ def explain(error: BaseException, name: str) -> StoreError:
 class Session:
     """One connection with an open transaction, as `apply.Session` wants it."""
 
-    def __init__(self, raw: Raw) -> None:
-        """Use a connection; its own row factory and settings are left alone."""
+    def __init__(self, raw: Raw, *, prepare: bool = False) -> None:
+        """Use a connection; its own row factory and settings are left alone.
+
+        `prepare`: the server keeps the plans, if the connection allows it (see `Pool`).
+        """
         self.raw = raw
+        self.prepare = prepare
 
     def _run(self, query: Query, values: Sequence[Any]) -> psycopg.Cursor[Row]:
         cursor = self.raw.cursor(row_factory=tuple_row)
         named = dict(zip(query.params, values, strict=True))
-        return cursor.execute(str(query), named, prepare=False)
+        return cursor.execute(str(query), named, prepare=self.prepare)
 
     def ask(self, query: Query, values: Sequence[Any]) -> list[Row]:
         """Run a statement and return its rows."""
@@ -122,11 +133,22 @@ class Session:
             yield
 
 
+def is_direct(raw: Raw) -> bool:
+    """Tell whether the server itself is at the other end: a pooler that shares its sessions out
+    gives each client a process number of its own making."""
+    rows = raw.execute("select pg_backend_pid()", prepare=False).fetchall()
+    return bool(rows[0][0] == raw.info.backend_pid)
+
+
 class Pool:
     """A bounded set of connections; one at a time per thread, made when needed."""
 
-    def __init__(self, dsn: str, size: int, timeout: float) -> None:
-        """Make no connection yet."""
+    def __init__(
+        self, dsn: str, size: int, timeout: float, *, prepare: bool | None = False
+    ) -> None:
+        """Make no connection yet. `prepare`: connections may keep statements prepared; None:
+        where the server itself answers, not a pooler that changes it below us."""
+        self.prepare = prepare
         self._dsn = dsn
         self._free: list[Raw] = []
         self._mutex = threading.Lock()
@@ -135,8 +157,9 @@ class Pool:
         self._size = size
 
     def connect(self) -> Raw:
-        """Open a connection: no session state and no prepared statements, for PgBouncer's sake."""
-        return psycopg.connect(
+        """Open a connection: without session state or prepared statements, for PgBouncer's sake,
+        unless `prepare` allows them."""
+        raw: Raw = psycopg.connect(
             self._dsn,
             autocommit=True,
             prepare_threshold=None,
@@ -147,6 +170,12 @@ class Pool:
             tcp_user_timeout=LOST_AFTER,
             application_name="ascertain",
         )
+        if self.prepare or (self.prepare is None and is_direct(raw)):
+            # Planned once, maybe while a table is empty: by index, so that it stays right as it
+            # grows. Planning is half of what a single change costs.
+            raw.execute(PLANS)
+            raw.prepare_threshold = 0
+        return raw
 
     @contextmanager
     def use(self) -> Iterator[Raw]:

@@ -27,6 +27,7 @@ from ascertain.store.bulk import apart, parts
 from ascertain.store.committer import Answer, Committer
 from ascertain.store.loader import Query, load, migrations
 from ascertain.store.pg_driver import (
+    UNPREPARED,
     Kind,
     Pool,
     Raw,
@@ -71,8 +72,13 @@ class PostgresStore(reads.SharedVerbs):
         migrate: bool = True,
         readers: int = READERS,
         timeout: float = TIMEOUT,
+        prepare: bool | None = None,
     ) -> None:
         """Connect, making or migrating the tables; durable on return.
+
+        `prepare`: whether the server may keep the plans of writing statements, which makes one
+        caller nearly twice as fast. None: on a direct connection, not behind a pooler that hands
+        sessions out by transaction, such as PgBouncer, which is noticed.
 
         Raises StoreUnavailable, StoreBusy or SchemaMismatch, each naming the database and the
         next step.
@@ -84,6 +90,7 @@ class PostgresStore(reads.SharedVerbs):
         self._clock = clock
         self._readers = readers
         self._timeout = timeout
+        self._prepare = prepare
         self._applier = apply.Applier(self.queries, alone=False)
         self._closed = False
         self._start()
@@ -99,7 +106,8 @@ class PostgresStore(reads.SharedVerbs):
 
     def _start(self) -> None:
         self._pool = Pool(self._dsn, self._readers, self._timeout)
-        self._writers = Pool(self._dsn, 1, self._timeout)  # the committer's own connection
+        # The committer's own connection.
+        self._writers = Pool(self._dsn, 1, self._timeout, prepare=self._prepare)
         self._server_clock = ServerClock()
         self._committer = Committer(self._commit, self.name)
 
@@ -246,7 +254,12 @@ class PostgresStore(reads.SharedVerbs):
         """Write a group by one statement; return the operations whose guards held."""
         query = self.queries.joined(names, ", ")
         sent = ServerClock.local()
-        rows = Session(raw).ask(query, query.values(values))
+        try:
+            rows = Session(raw, prepare=True).ask(query, query.values(values))
+        except UNPREPARED:
+            # Somebody between us and the server shares its sessions out after all.
+            raw.prepare_threshold, self._writers.prepare = None, False
+            rows = Session(raw).ask(query, query.values(values))
         if rows:
             self._server_clock.learn(sent, rows[0][1])
         return {row[0] for row in rows}

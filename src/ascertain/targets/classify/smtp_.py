@@ -7,7 +7,7 @@ only for an answer to DATA or to the message.
 
 from __future__ import annotations
 
-import smtplib
+import sys
 
 from ascertain.core.model import NotDoneKind
 
@@ -23,6 +23,10 @@ _NO_ACCESS = frozenset({530, 534, 535, 538})  # RFC 4954 section 6
 
 def refusal(error: BaseException) -> NotDoneKind | None:
     """Return how a server refused before taking the mail over, or None where it is unknown."""
+    if "smtplib" not in sys.modules:  # then no error of it exists
+        return None
+    import smtplib
+
     match error:
         case smtplib.SMTPRecipientsRefused():
             codes = [code for code, _ in error.recipients.values()]
