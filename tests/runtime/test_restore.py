@@ -175,3 +175,13 @@ def test_another_process_learns_of_the_restore(lost: Callable[..., Lost]) -> Non
     assert again.state in (State.UNKNOWN, State.DONE)
     case.shop.settle()
     assert case.shop.effects(done) == 1
+
+
+def test_a_process_that_only_submits_sees_a_restore_declared_elsewhere(shop: Shop) -> None:
+    """Law 21: it runs no recovery, and still sends no key first seen in the gap blindly."""
+    operator = shop.another()
+    operator.restored(shop.clock.wall() - 3600 * 1_000_000)
+    shop.clock.advance(2)
+    r = shop.order.submit(order=1, wait=0)
+    assert r.state is State.UNKNOWN
+    assert shop.effects(r) == 0

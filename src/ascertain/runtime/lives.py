@@ -12,6 +12,7 @@ from ascertain.store.base import Store
 from .clock import Clock
 
 STEP_MARGIN = 2_000_000  # µs by which the store's clock may differ from even running
+FRESH = 1_000_000  # µs that what other processes found may be unseen where keys first come
 WATCH = 7 * 24 * 3600 * 1_000_000  # how long after a restore a new key may have been lost
 
 
@@ -28,6 +29,7 @@ class Lives:
             )
         self.secret = bytes.fromhex(secret)
         self.incarnations = store.incarnations()
+        self._read_at = clock.boottime()
         self.stepped_at: int | None = None
         self._offset: int | None = None
         self._recall()
@@ -77,13 +79,17 @@ class Lives:
 
     def refresh(self) -> None:
         """Read again what other processes found: restores and steps."""
+        self._read_at = self._clock.boottime()
         self.incarnations = self._store.incarnations()
         stepped = self._store.meta("stepped_at")
         if stepped:
             self.stepped_at = max(self.stepped_at or 0, int(stepped))
 
     def gap_for_new(self, now: int) -> int | None:
-        """Return since when writes may be lost, if a key first seen now may be one of them."""
+        """Return since when writes may be lost, if a key first seen now may be one of them; a
+        restore that another process declares is seen within FRESH."""
+        if self._clock.boottime() - self._read_at >= FRESH:
+            self.refresh()
         for life in reversed(self.incarnations):
             if life.gap_from is not None and now < life.began_at + WATCH:
                 return life.gap_from
