@@ -1,6 +1,6 @@
 # `make` lists what there is. `make demo` and `make test` need git, make and Python 3.11 with venv.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test prove lint type fmt docs pins clean
+.PHONY: help setup demo test prove bench lint type fmt docs pins clean
 MAKEFLAGS += --no-print-directory
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -25,6 +25,9 @@ test: setup ## run the tests, e.g. make test ARGS="tests/core -x"
 prove: setup ## play SEEDS=n schedules against the laws; every guard switched off once
 	$(BIN)/python -m tests.sim.prove --seeds $(SEEDS)
 
+bench: setup ## measure against the bare drivers (6 min), e.g. make bench ARGS=--quick
+	$(BIN)/python -m bench.run $(ARGS)
+
 lint: .venv/ready-lint ## check style, formatting and import direction
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -48,7 +51,7 @@ pins: .venv/ready-pins ## choose the newest versions again; UPGRADE= keeps what 
 clean: ## remove .venv and what the tools left behind
 	rm -rf .venv .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
 	  build dist
-	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests docs bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- How .venv is made -------------------------------------------------------------------------
 # A stamp file says that a step is done; it is repeated when a pin or pyproject.toml changes.

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -152,6 +153,17 @@ def test_uuids_that_are_made_from_names_are_stable() -> None:
 
 
 # --- canonical JSON ---
+
+PLAIN = st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1)
+PLAIN |= st.floats(allow_nan=False, allow_infinity=False)
+PLAIN |= st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
+NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
+JSON = st.recursive(PLAIN, lambda of: st.lists(of) | st.dictionaries(NAMES, of), max_leaves=12)
+
+
+@given(JSON)
+def test_the_fast_way_gives_the_same_bytes(value: Any) -> None:
+    assert keys.canonical(value) == rfc8785.dumps(value)
 
 
 def test_canonical_json_does_not_depend_on_order() -> None:

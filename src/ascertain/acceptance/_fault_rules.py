@@ -8,6 +8,7 @@ import socket
 import struct
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Self
@@ -156,7 +157,7 @@ class Book:
             thread.join(max(0.0, until - time.monotonic()))
 
 
-class FaultProxy:
+class FaultProxy(ABC):
     """What both proxies offer. Rules are used in the order in which they were armed."""
 
     def __init__(self, upstream_port: int, upstream_host: str) -> None:
@@ -189,9 +190,9 @@ class FaultProxy:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
+    @abstractmethod
     def stop(self) -> None:
         """Close all connections; a request held back until now is never forwarded."""
-        raise NotImplementedError
 
 
 def reset(sock: socket.socket) -> None:

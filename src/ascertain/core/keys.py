@@ -45,7 +45,6 @@ _RUN_VALUE = re.compile(r"(?:^|[/_:-])(?:run|exec|execution|req|attempt|trace)[_
 _CLOCK = re.compile(r"\d{4}-?\d\d-?\d\d[T _]\d\d:?\d\d")
 _EPOCH = re.compile(r"(?<!\d)(\d{10}|\d{13}|\d{16})(?!\d)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_PLAIN = frozenset((str, int, dict, list, tuple))  # subclasses may be written in their own way
 _READABLE = " ._-~:,;=+@()"  # in a key, beside letters and digits
 _EPOCH_NEAR = 2 * 24 * 3600  # seconds: a number this near to now is a clock, not an order
 
@@ -56,7 +55,11 @@ def canonical(value: Any, *, what: str = "input", limit: int = INPUT_BYTES) -> b
     Raises InputRefused for anything that does not come back the same from every JSON reader,
     naming where it stands and the fix, and for more than `limit` bytes.
     """
-    data = _fast.encode(value) if _check(value, what) else rfc8785.dumps(value)
+    if _plain(value):
+        data = _fast.encode(value)
+    else:
+        _check(value, what)
+        data = rfc8785.dumps(value)
     if len(data) > limit:
         raise InputRefused(
             f"{what} has {len(data)} bytes of JSON, the bound is {limit}: pass a reference to"
@@ -70,12 +73,31 @@ def canonical(value: Any, *, what: str = "input", limit: int = INPUT_BYTES) -> b
 _fast = msgspec.json.Encoder(order="sorted")
 
 
-def _check(value: Any, path: str) -> bool:
-    """Refuse what is no plain JSON; tell whether `_fast` writes it as RFC 8785 asks for."""
+def _plain(value: Any) -> bool:
+    """Tell whether `_check` finds nothing and `_fast` writes what RFC 8785 asks for; without
+    saying why not."""
     kind = type(value)
-    if value is None or kind is bool:
+    if kind is str:
+        return _plain_text(value)
+    if kind is int:
+        return bool(-SAFE_INTEGER <= value <= SAFE_INTEGER)
+    if kind is dict:
+        for name, item in value.items():
+            if not (type(name) is str and name.isascii() and _plain_text(name) and _plain(item)):
+                return False
         return True
-    fast = kind in _PLAIN
+    if kind is list or kind is tuple:
+        return all(map(_plain, value))
+    return value is None or kind is bool
+
+
+def _plain_text(text: str) -> bool:
+    return "\x00" not in text and not _has_surrogate(text)
+
+
+def _check(value: Any, path: str) -> None:
+    if value is None or isinstance(value, bool):
+        return
     if isinstance(value, str):
         if _has_surrogate(value):
             raise InputRefused(f"{path} holds a lone surrogate: decode the text properly first")
@@ -87,17 +109,15 @@ def _check(value: Any, path: str) -> bool:
     elif isinstance(value, float):
         if not math.isfinite(value):
             raise InputRefused(f"{path} is {value}: JSON has no such number")
-        fast = False
     elif isinstance(value, dict):
         for name, item in value.items():
             if not isinstance(name, str):
                 raise InputRefused(f"{path} has the key {name!r}: object keys must be text")
-            where = f"{path}.{name}"
-            fast = _check(name, where) and name.isascii() and fast
-            fast = _check(item, where) and fast
+            _check(name, f"{path}.{name}")
+            _check(item, f"{path}.{name}")
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            fast = _check(item, f"{path}[{index}]") and fast
+            _check(item, f"{path}[{index}]")
     else:
         fix = {
             "datetime": "pass value.isoformat()",
@@ -106,7 +126,6 @@ def _check(value: Any, path: str) -> bool:
             "bytes": "pass text, or a reference to the file",
         }.get(type(value).__name__, "pass plain JSON values")
         raise InputRefused(f"{path} is a {type(value).__name__}: {fix}")
-    return fast
 
 
 def _has_surrogate(text: str) -> bool:

@@ -153,12 +153,14 @@ class AsyncAction(BoundAction):
         intent = self.definition.intent(given, engine.store.now())
         run = self.options.run or current_run.get()
         options = replace(self.options, run=run) if run else self.options
-        await hop(check_undo, engine, options.compensates)
+        if options.compensates:
+            await hop(check_undo, engine, options.compensates)
         started, reused = await _begin(engine, self.definition, intent, options)
         given_now = None if reused and other_content(started, intent) else intent.input
         until = engine.clock.boottime() + int((engine.wait if wait is None else wait) * 1e6)
         steps = driving(engine, started, given_now, until)
-        case = await AsyncDriver(engine).drive(steps, errors)
+        asked = next(steps) if isinstance(started, Ticket) else None  # touches no store
+        case = await AsyncDriver(engine).drive(steps, errors, asked, alone=True)
         return await hop(lambda: receipt(case, engine.world(), reused=reused))
 
 
@@ -193,11 +195,26 @@ class AsyncDriver:
         """Work for one engine."""
         self.engine = engine
 
-    async def drive(self, steps: Steps[T], errors: list[BaseException] | None = None) -> T:
-        """Carry out what the loop asks for until it returns."""
+    async def drive(
+        self,
+        steps: Steps[T],
+        errors: list[BaseException] | None = None,
+        asked: Act | Look | Sleep | None = None,
+        *,
+        alone: bool = False,
+    ) -> T:
+        """Carry out what the loop asks for until it returns; `asked` is what it asked already.
+
+        `alone`: it drives one operation, so once that waits for nothing it only returns, and
+        needs no thread for it.
+        """
         answer: Case | Exception | None = None
         while True:
-            asked, end = await self._advance(steps, answer)
+            if asked is None:
+                over = alone and isinstance(answer, Case) and answer.status.due_at is None
+                asked, end = (
+                    self._step(steps, answer) if over else await self._advance(steps, answer)
+                )
             if asked is None:
                 assert end is not None
                 return end
@@ -205,6 +222,18 @@ class AsyncDriver:
                 answer = await self.carry_out(asked, errors)
             except Exception as error:  # noqa: BLE001 - thrown into what asked for it
                 answer = error
+            asked = None
+
+    @staticmethod
+    def _step(
+        steps: Steps[T], answer: Case | Exception | None
+    ) -> tuple[Act | Look | Sleep | None, T | None]:
+        try:
+            return (
+                steps.throw(answer) if isinstance(answer, Exception) else steps.send(answer)
+            ), None
+        except StopIteration as end:
+            return None, end.value
 
     async def _advance(
         self, steps: Steps[T], answer: Case | Exception | None
@@ -213,17 +242,8 @@ class AsyncDriver:
         is given back, since its action never started (law 2)."""
         got: list[tuple[Act | Look | Sleep | None, T | None]] = []
 
-        def step() -> None:
-            try:
-                if isinstance(answer, Exception):
-                    got.append((steps.throw(answer), None))
-                else:
-                    got.append((steps.send(answer), None))
-            except StopIteration as end:
-                got.append((None, end.value))
-
         try:
-            await hop(step)
+            await hop(lambda: got.append(self._step(steps, answer)))
         except asyncio.CancelledError:
             asked = got[0][0] if got else None
             if isinstance(asked, Act | Look):

@@ -81,8 +81,11 @@ def not_started(engine: Engine, ticket: Ticket) -> Case:
 
 def move_on(engine: Engine, case: Case, given: dict[str, Any] | None) -> Ticket | Case | None:
     """Take the step that is due now: a ticket to act on, a newer case, or None if none is."""
-    status, world = case.status, engine.world()
-    if status.due_at is None or status.due_at > world.now:
+    status = case.status
+    if status.due_at is None:  # decided without the store: asyncio relies on it
+        return None
+    world = engine.world()
+    if status.due_at > world.now:
         return None
     if status.token is not None:
         try:

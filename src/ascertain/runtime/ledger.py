@@ -13,7 +13,6 @@ import contextvars
 import inspect
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 from msgspec.structs import replace
@@ -216,6 +215,8 @@ class Action(BoundAction):
 
         def one(given: Mapping[str, Any]) -> Receipt | Exception:
             return caught(context.copy().run, self._submit, dict(given), wait, [])
+
+        from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(max(concurrency, 1)) as pool:
             return all_or_first_error(list(pool.map(one, inputs)))
@@ -423,6 +424,7 @@ def _awaited(value: Any) -> Any:
     if not inspect.isawaitable(value):
         return value
     import asyncio
+    from concurrent.futures import ThreadPoolExecutor
 
     async def wait() -> Any:
         return await value

@@ -9,8 +9,7 @@ Every verb takes lists; one is a list of one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -28,6 +27,9 @@ from ascertain.core.model import (
     Run,
     Snapshot,
 )
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 BATCH = 500  # changes in one transaction at most
 PAGE = 1000  # rows that one reading verb returns at most
