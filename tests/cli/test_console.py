@@ -31,7 +31,7 @@ ENUMS = {
     "standing": {s.value for s in State} - {"pending"} | {"waiting", "missing"},
     "looks": {"run_id", "uuid", "clock"},
     "bad": {"missing", "empty", "kind", "characters"},
-    "alarm": {"missing", "review", "approval", "held"},
+    "alarm": {"missing", "review", "approval", "held", "stumbled", "overdue"},
     "col": {"id", "action", "key", "state", "ref", "next", "owner", "age", "why", "question",
             "kind", "started", "deadline", "outcome", "worker"},
     "span": {"day", "hour", "minute", "second", "moment", "ahead", "ago"},

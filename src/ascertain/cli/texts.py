@@ -183,6 +183,14 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
         "{action} {key}: has waited for the version before it for more than a day",
         "{action} {key}：等待上一版本已超过一天",
     ),
+    "alarm.stumbled": (
+        "{action} {key}: its own code has failed for more than a day; nothing was sent by it",
+        "{action} {key}：自身代码出错已超过一天，未因此发送任何内容",
+    ),
+    "alarm.overdue": (
+        "{action} {key}: has been due for more than a day and no worker takes it",
+        "{action} {key}：到期已超过一天，没有执行者处理",
+    ),
     "work.progress": (
         (
             "worked {worked} · recovered {recovered} · handed to people {handed} · unknown"

@@ -17,6 +17,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "It has not been sent yet; it will be sent next.",
         "尚未发送，即将执行。",
     ),
+    "stumbled": (
+        "Its own code fails before anything can be sent; nothing goes on until that is mended.",
+        "执行代码在发送之前就出错；修复之前不会继续。",
+    ),
     "waits_approval": (
         "It waits for an approval; nothing has been sent.",
         "等待审批，尚未发送任何内容。",

@@ -15,6 +15,7 @@ from ascertain.core.draft import Case
 from ascertain.core.errors import (
     ApprovalStale,
     AscertainError,
+    Conflict,
     InputRefused,
     SchemaMismatch,
     StoreBusy,
@@ -36,6 +37,7 @@ HOLD = 30_000_000  # µs that a taken operation is passed by by other workers
 TAKE = 50  # operations taken at once
 ALARMS_EVERY = 10_000_000  # µs between a worker's looks for what is missing or overdue
 STORE_DOWN = (StoreBusy, StoreUnavailable, StoreCorrupt, SchemaMismatch)  # it ends a sweep
+STUMBLED = 60 * 1_000_000  # µs until an operation that its own code stops is tried again
 NEEDS_INPUT = 15 * 60 * 1_000_000  # µs until an operation whose input is not kept is seen again
 
 
@@ -145,16 +147,19 @@ def _stumbled(engine: Engine, snapshot: Snapshot, error: Exception, report: Repo
     elif isinstance(error, InputRefused):
         report.errors.append(str(error))
         _postpone(engine, snapshot)
-    elif isinstance(error, AscertainError):
-        report.errors.append(f"{snapshot.operation.key}: {error}")
-    else:  # of code that runs before anything is sent: a key function, a prepare
-        report.errors.append(f"{snapshot.operation.key}: {describe(error)}")
+    else:  # e.g. of code that runs before anything is sent: a key function, a prepare
+        said = str(error) if isinstance(error, AscertainError) else describe(error)
+        report.errors.append(f"{snapshot.operation.key}: {said}")
+        if not isinstance(error, Conflict):
+            _postpone(engine, snapshot, "stumbled", STUMBLED)
 
 
-def _postpone(engine: Engine, snapshot: Snapshot) -> None:
+def _postpone(engine: Engine, snapshot: Snapshot, said: str = "", wait: int = NEEDS_INPUT) -> None:
     case = engine.case(engine.snapshot(snapshot.operation.id))
-    at = engine.store.now() + NEEDS_INPUT
-    engine.advance(case, Step(Do.WAIT, at, case.status.said))
+    if case.status.token is not None or case.status.due_at is None:
+        return  # an attempt's lease, or a person, is what it waits for
+    at = engine.store.now() + wait
+    engine.advance(case, Step(Do.WAIT, at, said or case.status.said))
 
 
 def _tell(case: Case, before: State, report: Report) -> None:
