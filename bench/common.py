@@ -62,7 +62,7 @@ def repeated(do: Callable[[int], Any], numbers: Iterator[int]) -> Side:
     return run
 
 
-def noop(ledger: Any, *, asynchronous: bool = False) -> Any:
+def noop(ledger: Any, *, asynchronous: bool = False, settle: str = "durable") -> Any:
     """Register an action whose effect costs nothing: what remains is the library."""
     if asynchronous:
 
@@ -71,24 +71,29 @@ def noop(ledger: Any, *, asynchronous: bool = False) -> Any:
             return ascertain.Done(ref=f"ref-{number}")
     else:
 
-        @ledger.action("bench.noop", key="{number}", owner="bench")
+        @ledger.action("bench.noop", key="{number}", owner="bench", settle=settle)
         def act(call, number, text):
             return ascertain.Done(ref=f"ref-{number}")
 
+    if settle == "lazy":
+        act.lookup(lag=0, late=1)(lambda call: ascertain.Absent())
     return act
 
 
 def uncoalesced(store: Any) -> Any:
-    """Let each caller commit his own changes on one connection behind a lock."""
+    """Let each caller commit his own changes on one connection behind a lock; what is queued,
+    a thread commits one by one."""
     import threading
+    from concurrent.futures import ThreadPoolExecutor
 
-    lock = threading.Lock()
+    lock, thread = threading.Lock(), ThreadPoolExecutor(1)
 
     def write(changes: Any) -> Any:
         with lock:
             return store._commit(changes, lambda: None)
 
     store.write = write
+    store.put = lambda change: thread.submit(lambda: write([change])[0])
     return store
 
 

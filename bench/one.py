@@ -12,8 +12,8 @@ PAUSE = 0.02  # seconds between two calls at low load
 
 def one_caller(at: Place, kind: str, *, quick: bool) -> dict[str, float]:
     """Claim and settle with the whole library in the path, as a share of the floor."""
-    with at.ledger(kind) as ledger, at.floor(kind) as floor:
-        act = noop(ledger)
+    with at.ledger(kind) as ledger, at.ledger(kind) as other, at.floor(kind) as floor:
+        act, lazy = noop(ledger), noop(other, settle="lazy")
         busy = [0.0, 0]
 
         def call(number: int) -> None:
@@ -24,6 +24,7 @@ def one_caller(at: Place, kind: str, *, quick: bool) -> dict[str, float]:
 
         sides = {
             "library": repeated(call, count(1)),
+            "lazy": repeated(lambda number: lazy(number=number, text=TEXT), count(1)),
             "floor": repeated(floor.do, count(1)),
         }
         waits = [disk_wait()]
@@ -33,6 +34,8 @@ def one_caller(at: Place, kind: str, *, quick: bool) -> dict[str, float]:
     both = zip(rates["library"], rates["floor"], strict=True)
     return {
         f"{kind}_one_caller_to_floor": ratio(rates, "library", "floor"),
+        f"{kind}_lazy_to_floor": ratio(rates, "lazy", "floor"),
+        f"{kind}_lazy_per_s": median(rates["lazy"]),
         f"{kind}_one_caller_fdatasync_us": median(waits),  # a slow disk flatters the ratio
         f"{kind}_one_caller_per_s": library,
         f"{kind}_floor_per_s": bare,

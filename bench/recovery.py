@@ -19,7 +19,8 @@ from bench.common import TEXT, Place
 import ascertain
 from ascertain.core import settle
 from ascertain.core.model import Unknown
-from ascertain.runtime.engine import Options
+from ascertain.runtime import beginning
+from ascertain.runtime.ticket import Options
 
 WORKERS = 4
 GROUP = 500
@@ -78,8 +79,8 @@ def lose(ledger: Any, act: Any, total: int) -> tuple[int, list[str]]:
         for number in range(first, min(first + GROUP, total)):
             world = engine.world()
             intent = d.intent({"number": number, "text": TEXT}, world.now)
-            change, _ = engine._new(d, intent, Options(), world)
-            whole, ticket = engine._claim_new(d, change, intent, world=world, local=0)
+            change, _ = beginning.new(engine, d, intent, Options(), world)
+            whole, ticket = beginning.claim_new(engine, d, change, intent, world=world, local=0)
             lost = Unknown(reason="the answer got lost")
             end = settle.report(ticket.case, ticket.attempt, lost, world, engine.clock.token())
             claims.append(whole)

@@ -89,7 +89,7 @@ def test_br_055_an_in_process_retry_and_a_queue_worker(shop: Shop) -> None:
 def test_br_057_a_poller_lists_an_operation_twice(shop: Shop) -> None:
     # given a due operation that was read twice before its state changed
     from ascertain.core.reconcile import Do
-    from ascertain.runtime.engine import Ticket
+    from ascertain.runtime.ticket import Ticket
 
     waits = shop.order.enqueue(order=1)
     case = shop.ledger.case_of(waits.id)

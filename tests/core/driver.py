@@ -115,6 +115,8 @@ class Ledger:
 
     def apply(self, change: Change) -> Change:
         assert (change.guard or 0) == self.status.stamp, "decided on an old picture"
+        if change.lazy:
+            self.check_lazy(change)
         self.status = change.status
         if change.attempt is not None:
             assert change.attempt.token not in self.attempts
@@ -138,6 +140,17 @@ class Ledger:
         self.others += change.also
         self.check()
         return change
+
+    def check_lazy(self, change: Change) -> None:
+        """Losing it in a power cut costs a look-up: an own attempt says that it happened."""
+        before, after = self.status, change.status
+        assert self.terms.lazy, "lazy, and nobody asked for it"
+        assert self.terms.can_look_up, "lazy, and nobody could find it again"
+        assert before.state is State.RUNNING, "lazy, and not the end of an effect attempt"
+        assert [token for token, _ in change.ends] == [before.token], "lazy, and a late report"
+        assert after.state in (State.DONE, State.ACCEPTED), "lazy, and a repeat may rest on it"
+        beside = (change.attempt, change.reviews, change.approvals, change.request, change.also)
+        assert not any(beside), "lazy, and a person or another operation waits for it"
 
     def check(self) -> None:
         """Hold what must hold in every state."""

@@ -210,6 +210,36 @@ def test_a_guard_that_is_off_is_seen(mutant: Mutant, name: str, verdict: str) ->
         assert verdict in SCENARIOS[name]()
 
 
+def lazy(name: str) -> Mutant:
+    """What this function decides need not wait for the disk."""
+
+    def mutant(patch: Patch) -> None:
+        real = getattr(settle, name)
+        patch.setattr(settle, name, lambda *a, **b: replace(real(*a, **b), lazy=True))
+
+    return mutant
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        says(settle, "costs_a_look_up", answer=True),
+        *(lazy(name) for name in ("report", "looked", "outside")),
+    ],
+    ids=["any finding", "any report", "a look-up", "an event"],
+)
+def test_the_model_finds_a_settlement_that_may_not_be_lazy(mutant: Mutant) -> None:
+    looks = settings(
+        max_examples=500, stateful_step_count=40, derandomize=True, database=None,
+        phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        mutant(patch)
+        with pytest.raises(AssertionError, match=r"lazy, and"):
+            run_state_machine_as_test(Core, settings=looks)
+
+
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "mutant",

@@ -21,6 +21,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from msgspec.structs import replace
 
 from ascertain.core.contract import Bounds, Terms
 from ascertain.core.machine import PROVEN, is_settled
@@ -72,7 +73,8 @@ def made(name: str, *, looks: bool, lag: int, hard: bool) -> tuple[Terms, Target
         kind, atomic=bool(repeat and repeat.get("atomic")), lag=lag * SECOND,
         keeps=KEEPS * SECOND if key is REQUEST else NEVER,
     )  # fmt: skip
-    return declared(c, bounds=BOUNDS, same_bytes=True, can_look_up=looks, hard=hard), target
+    terms = declared(c, bounds=BOUNDS, same_bytes=True, can_look_up=looks, hard=hard)
+    return replace(terms, lazy=True), target
 
 
 class Core(RuleBasedStateMachine):

@@ -26,6 +26,10 @@ from ascertain import (
     Unknown,
     UnknownOperation,
 )
+from ascertain.core import settle
+from ascertain.runtime import aio
+from ascertain.runtime.attempts import ending
+from ascertain.runtime.beginning import beginning
 from shop import Shop, contract, register
 
 
@@ -62,23 +66,30 @@ def test_a_prepare_that_raises_stops_no_neighbour_in_recovery(shop: Shop) -> Non
     assert shop.get(good).state is State.DONE
 
 
-def test_a_write_that_fails_for_one_operation_stops_no_neighbour(shop: Shop) -> None:
-    bad, good = shop.order.enqueue(order=1), shop.order.enqueue(order=2)
-    real = shop.ledger.engine.finish
+def cannot_be_settled(patch: pytest.MonkeyPatch, bad: str) -> None:
+    """One operation whose finding cannot be made a change."""
+    real = settle.report
 
-    def finish(ticket, finding):
-        if ticket.case.operation.id == bad.id:
+    def report(case: Any, *rest: Any) -> Any:
+        if case.operation.id == bad:
             raise TypeError("not to be written")
-        return real(ticket, finding)
+        return real(case, *rest)
 
-    shop.ledger.engine.finish = finish  # type: ignore[method-assign]
+    patch.setattr(settle, "report", report)
+
+
+def test_a_write_that_fails_for_one_operation_stops_no_neighbour(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good = shop.order.enqueue(order=1), shop.order.enqueue(order=2)
+    cannot_be_settled(monkeypatch, bad.id)
     report = shop.ledger.recover()
     assert any("not to be written" in error for error in report.errors)
     assert shop.get(good).state is State.DONE
 
 
 @in_a_loop
-async def test_the_same_on_an_async_ledger(shop: Shop) -> None:
+async def test_the_same_on_an_async_ledger(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = shop.aio()
 
     async def code(call, *, order):
@@ -86,14 +97,7 @@ async def test_the_same_on_an_async_ledger(shop: Shop) -> None:
 
     action = act(shop, "a", code, ledger)
     bad, good = await action.enqueue(order=1), await action.enqueue(order=2)
-    real = ledger.engine.finish
-
-    def finish(ticket, finding):
-        if ticket.case.operation.id == bad.id:
-            raise TypeError("not to be written")
-        return real(ticket, finding)
-
-    ledger.engine.finish = finish  # type: ignore[method-assign]
+    cannot_be_settled(monkeypatch, bad.id)
     report = await ledger.recover()
     assert any("not to be written" in error for error in report.errors)
     assert (await ledger.get(good)).state is State.DONE
@@ -281,15 +285,13 @@ async def test_code_that_waited_too_long_for_a_thread_is_not_begun(
         return Done(ref=f"r{order}")
 
     action = act(shop, "late", code, ledger, sends_within=5, timeout=5)
-    real = ledger.engine.begin
 
     def slow(*args: Any, **more: Any) -> Any:
-        started = real(*args, **more)
+        started = yield from beginning(*args, **more)
         shop.clock.advance(6)
-        monkeypatch.setattr(ledger.engine, "begin", real)
         return started
 
-    monkeypatch.setattr(ledger.engine, "begin", slow)
+    monkeypatch.setattr(aio, "beginning", slow)
     r = await action.submit(order=1, wait=0)
     assert not began or r.state is State.DONE
     attempts = ledger.engine.store.attempts(r.id)
@@ -309,13 +311,15 @@ def test_the_same_in_a_thread(shop: Shop) -> None:
     engine = shop.ledger.engine
     ticket, _ = engine.begin(action.definition, given, action.options, execute=True)
     shop.clock.advance(6)
-    case = shop.ledger.driver.act(ticket)
+    assert shop.ledger.driver.act(ticket) is None
+    case = engine.now(ending(engine, ticket, None))
     assert case.status.state is State.PENDING
     assert not began
     ticket = engine.claim(case, "execute", given.input)
     shop.clock.advance(100)  # the lease too is over, and another worker has seen it
     shop.ledger.recover()
-    case = shop.ledger.driver.act(ticket)
+    assert shop.ledger.driver.act(ticket) is None
+    case = engine.now(ending(engine, ticket, None))
     assert case.status.state is State.PENDING
     assert not began
 

@@ -7,26 +7,40 @@ real ones: the deadline, one request per attempt, the frozen bytes, what an answ
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
 from random import Random
 from typing import Any
 
 import httpcore2
 
-from ascertain.core.draft import Case
-from ascertain.core.errors import SendRefused
-from ascertain.core.model import Absent, Accepted, Done, Kind, NotDone, Request, Several, Unknown
-from ascertain.runtime import ledger as ledger_module
+from ascertain.core.errors import AscertainError, SendRefused, StoreError
+from ascertain.core.model import (
+    Absent,
+    Accepted,
+    ActFinding,
+    Change,
+    Done,
+    Kind,
+    NotDone,
+    Request,
+    Several,
+    Unknown,
+)
+from ascertain.core.reconcile import LookReport
 from ascertain.runtime import perform
-from ascertain.runtime.driving import Act, Look, Sleep
-from ascertain.runtime.ledger import Ledger, make_call
+from ascertain.runtime.asks import Read, Write, outcome
+from ascertain.runtime.driving import Act, Asked, Look, Queue, Sleep, Wait
+from ascertain.runtime.ledger import Ledger
+from ascertain.runtime.looking import start_looking
+from ascertain.store.base import Written
 from ascertain.targets.http import Answered, HttpAnswer
 from ascertain.targets.wire import Wire
 
 from .auditor import NEVER, Send
 from .auditor import Look as Looked
 from .kinds import CONTROL, SECOND, KindOfTarget
-from .targets import Asked, Target
+from .targets import Arriving, Target
 from .world import HORIZON, STEP, Actor, Front, SimClock, World
 
 LEASE = 10 * SECOND
@@ -34,7 +48,6 @@ NAMESPACE = "acme"
 ATTEMPTS = 12
 BOUNDS = {"timeout": LEASE / SECOND, "attempts": ATTEMPTS, "lookups": 25, "total": "2d",
           "longest_delay": "2m", "accepted": "2h", "extensions": 3}  # fmt: skip
-Driving = Generator[int, None, Case]
 
 
 def prepare(ident: Any, *, order: str, text: str = "") -> Request:
@@ -57,6 +70,7 @@ class Process:
         self.engine = self.ledger.engine
         if world.seed % 4:  # nobody here listens to alarms: they are looked for in some seeds
             self.engine.alarms_at = 2**62
+        self.told: dict[str, Callable[[], None]] = {}  # by operation, when its end is written
         self.actions = {name: self._register(name, t.kind) for name, t in targets.items()}
 
     def _register(self, name: str, kind: KindOfTarget) -> Any:
@@ -74,9 +88,12 @@ class Process:
             action.lookup(control=CONTROL if kind.control else None, late=late)(lambda _: None)
         return action
 
+    def when_written(self, ticket: Any, tell: Callable[[], None]) -> None:
+        self.told[ticket.case.operation.id] = tell
+
     # --- what a driver carries out ---
 
-    def carry_out(self, asked: Act | Look | Sleep) -> Generator[int, None, Case | None]:
+    def carry_out(self, asked: Asked) -> Generator[int, None, Any]:
         match asked:
             case Act(ticket):
                 return (yield from act(self, ticket))
@@ -84,16 +101,43 @@ class Process:
                 return (yield from look(self, ticket))
             case Sleep(duration):
                 yield max(duration, STEP)
+            case Read(what):
+                return what()
+            case Write(change):
+                return (yield from self.write(change))
+            case Queue(change):
+                return (yield from self.queue(change))
+            case Wait(future):
+                return outcome(future)
         return None
 
+    def write(self, change: Change) -> Generator[int, None, Written]:
+        [written] = self.engine.store.write([change])
+        if written.applied and change.status.operation in self.told:
+            self.told.pop(change.status.operation)()
+            yield STEP
+        return written
+
+    def queue(self, change: Change) -> Generator[int, None, Future[Written]]:
+        future: Future[Written] = Future()
+        try:
+            future.set_result((yield from self.write(change)))
+        except StoreError as error:
+            future.set_exception(error)
+        return future
+
     def drive(self, steps: Any) -> Generator[int, None, Any]:
-        answer = None
+        answer, error = None, None
         while True:
             try:
-                asked = steps.send(answer)
+                asked = steps.send(answer) if error is None else steps.throw(error)
             except StopIteration as end:
                 return end.value
-            answer = yield from self.carry_out(asked)
+            answer = error = None
+            try:
+                answer = yield from self.carry_out(asked)
+            except AscertainError as raised:
+                error = raised
 
     def pause(self, where: str, chance: float = 0.02, longest: int = HORIZON) -> int:
         return self.world.pause(self.actor, where, chance, longest)
@@ -117,8 +161,8 @@ class Line:
         self._cut = True
 
 
-def act(p: Process, ticket: Any) -> Driving:
-    call = make_call(p.engine, ticket, effect=True)
+def act(p: Process, ticket: Any) -> Generator[int, None, ActFinding]:
+    call = perform.make_call(p.engine, ticket, effect=True)
     d, world = ticket.definition, p.world
     target = p.targets[d.name]
     name = f"{d.name}/{ticket.case.operation.key}"
@@ -139,11 +183,10 @@ def act(p: Process, ticket: Any) -> Driving:
     closed = world.now  # nothing is sent after this
     yield p.pause("answered")
     world.settles[ticket.attempt.token] = lambda: settled(target, send, finding, closed, world)
-    case = p.engine.finish(ticket, finding)
     if isinstance(finding, Done | Accepted) and finding.ref is not None:
-        world.story.told.append((world.now, name, str(finding.ref)))
-    yield STEP
-    return case
+        ref = str(finding.ref)
+        p.when_written(ticket, lambda: world.story.told.append((world.now, name, ref)))
+    return finding
 
 
 def settled(
@@ -231,7 +274,7 @@ def exchange(
 
     arrives = NEVER if what == "lost" else world.now + travels
     by = send.latest
-    asked = Asked(send=send, arrives=arrives, works=works, answer=answer, by=by)
+    asked = Arriving(send=send, arrives=arrives, works=works, answer=answer, by=by)
     if what in ("refused", "stored", "lies"):
         setattr(asked, {"refused": "refuse"}.get(what, what), more[0])
     if what == "lies":
@@ -239,7 +282,7 @@ def exchange(
     if what == "twice":
         if not target.kind.at_once:
             world.story.broken[send.name].add("twice")
-        copy = Asked(send=send, arrives=world.now + more[0], works=works, answer=lambda _: None,
+        copy = Arriving(send=send, arrives=world.now + more[0], works=works, answer=lambda _: None,
                      by=by)  # fmt: skip
         target.receive(copy)
     target.receive(asked)
@@ -296,8 +339,8 @@ def choose(r: Random, p: Process, ticket: Any, target: Target) -> tuple[Any, ...
 # --- look-ups ---
 
 
-def look(p: Process, ticket: Any) -> Driving:
-    steps = ledger_module.start_looking(p.engine, ticket)
+def look(p: Process, ticket: Any) -> Generator[int, None, LookReport]:
+    steps = start_looking(p.engine, ticket)
     world, target = p.world, p.targets[ticket.definition.name]
     name = f"{ticket.definition.name}/{ticket.case.operation.key}"
     began, key, whole = world.now, next(steps), True
@@ -320,11 +363,12 @@ def look(p: Process, ticket: Any) -> Driving:
             break
     if whole and not refs and not denied:  # e.g. without the right to read, all is 404
         world.story.looks.append(Looked(began, world.now, name))
-    case = p.engine.looked(ticket, report)
     if isinstance(report.finding, Done | Several):  # else its controls took its worth away
-        world.story.told += [(world.now, name, ref) for ref in sorted(refs)]
-    yield STEP
-    return case
+        told = sorted(refs)
+        p.when_written(
+            ticket, lambda: world.story.told.extend((world.now, name, ref) for ref in told)
+        )
+    return report
 
 
 def find(p: Process, target: Target, key: str, name: str) -> Generator[int, None, Any]:

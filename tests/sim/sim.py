@@ -19,8 +19,8 @@ from ascertain.core.errors import (
 from ascertain.core.machine import is_settled
 from ascertain.core.model import Done, State, WaitingOn
 from ascertain.runtime.driving import driving
-from ascertain.runtime.engine import Options
 from ascertain.runtime.recovery import sweeping
+from ascertain.runtime.ticket import Options
 from ascertain.runtime.versions import check_undo
 from ascertain.store.base import Filter
 from ascertain.store.records import TABLES

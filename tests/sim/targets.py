@@ -13,7 +13,7 @@ Answer = tuple[int, dict[str, Any]]  # status and body
 
 
 @dataclass
-class Asked:
+class Arriving:
     """One request on its way."""
 
     send: Send
@@ -41,7 +41,7 @@ class Target:
         self.world, self.kind = world, kind
         self.objects: list[Effect] = []
         self.memory: dict[str, Memory] = {}
-        self.asked: list[Asked] = []
+        self.asked: list[Arriving] = []
         self.ignores_keys = self.forgets = False  # broken promises
         self.breaks: frozenset[str] = frozenset()  # what else may be broken
         self.people = True  # refusals that only a person can deal with are possible
@@ -50,7 +50,7 @@ class Target:
         self.made = 0
         self.control = Effect(0, "control", "control", CONTROL, None)
 
-    def receive(self, asked: Asked) -> None:
+    def receive(self, asked: Arriving) -> None:
         self.asked.append(asked)
         if asked.arrives < NEVER:
             self.world.at(asked.arrives, lambda: self._arrive(asked))
@@ -65,7 +65,7 @@ class Target:
 
     # --- requests ---
 
-    def _arrive(self, asked: Asked) -> None:
+    def _arrive(self, asked: Arriving) -> None:
         send, kind = asked.send, self.kind
         if asked.refuse:
             self._end(asked, "refused", (asked.refuse, {"code": "refused"}))
@@ -84,7 +84,7 @@ class Target:
         asked.state = "working"
         self.world.at(self.world.now + asked.works, lambda: self._land(asked))
 
-    def _known(self, asked: Asked) -> Answer | None:
+    def _known(self, asked: Arriving) -> Answer | None:
         if self.ignores_keys:
             return None
         send, kind = asked.send, self.kind
@@ -110,7 +110,7 @@ class Target:
                 return (409, {"code": "exists"})
         return None
 
-    def _land(self, asked: Asked) -> None:
+    def _land(self, asked: Arriving) -> None:
         send = asked.send
         if self.kind.protects == "unique" and self.kind.at_once and not self.ignores_keys:
             known = self._exists(send)
@@ -134,7 +134,7 @@ class Target:
             memory.answer = done
         self._end(asked, "landed", done)
 
-    def _end(self, asked: Asked, state: str, answer: Answer) -> None:
+    def _end(self, asked: Arriving, state: str, answer: Answer) -> None:
         asked.state = state
         asked.answer(answer)
 

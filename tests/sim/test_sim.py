@@ -14,7 +14,7 @@ import pytest
 from ascertain.core import settle
 from ascertain.core.machine import Input
 from ascertain.core.model import State
-from ascertain.runtime import engine, freezing, versions
+from ascertain.runtime import beginning, freezing, versions
 from mutants.test_runtime_mutants import leads, no_own_deadline, no_quiet_period, says, verdicts
 from sim import auditor
 from sim.adversary import Adversary
@@ -97,7 +97,7 @@ SEEN: list[tuple[str, Mutant, str, dict[str, Any]]] = [
      {"kind": "searchable"}),
     ("quiet period", no_quiet_period, "duplicated", {"kind": "searchable"}),
     ("window", no_own_deadline, "blind_resend", {"kind": "idempotent/short"}),
-    ("fingerprint", says(engine.Engine, "_same", None), "law 9",
+    ("fingerprint", says(beginning, "same", None), "law 9",
      {"kind": "identified", "scenario": "other input", "callers": 2}),
     ("older version", says(versions, "_older_version", ""), "law 10",
      {"kind": "searchable", "scenario": "versions"}),

@@ -11,7 +11,7 @@ import pytest
 from ascertain.core.errors import SchemaMismatch, StoreBusy, StoreUnavailable, UsageError
 from ascertain.store import open_store
 from ascertain.store.loader import migrations
-from ascertain.store.pg_driver import ServerClock
+from ascertain.store.pg_driver import ServerClock, Session
 from ascertain.store.postgres import PostgresStore
 from ascertain.store.sqlite import SqliteStore
 from ascertain.testing.store_suite import StoreSuite
@@ -57,7 +57,7 @@ def test_a_commit_waits_for_the_disk_whatever_the_default(store, postgres_databa
     with other._writers.use() as raw:
         plain = raw.execute("show synchronous_commit").fetchone()
         with raw.transaction():
-            raw.execute(str(other.queries["begin"]), {"lock_timeout": "1s"})
+            other._begin(Session(raw), 1000)
             seen.append(raw.execute("show synchronous_commit").fetchone())
     assert (plain, seen) == (("off",), [("on",)])
     other.close()

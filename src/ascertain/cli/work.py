@@ -13,7 +13,7 @@ from typing import Any
 import click
 import msgspec
 
-from ascertain import AscertainError, Ledger, Receipt, Report, StoreError, StoreUnavailable
+from ascertain import Ledger, Receipt, Report, StoreError
 from ascertain.core import words
 from ascertain.core.model import SECOND, State
 from ascertain.runtime.recovery import ALARMS_EVERY, Recovered, sweeping
@@ -34,10 +34,6 @@ def work(settings: Settings, /, once: bool, every: float) -> int:
     """Recover what is due, again and again."""
     with opened(settings, app=True) as ledger:
         return _Work(ledger, settings).run(every, once=once)
-
-
-class _Stopped(StoreUnavailable):
-    """A person or the system asked this worker to end."""
 
 
 class _Work:
@@ -96,20 +92,7 @@ class _Work:
         steps = sweeping(
             self.ledger.engine, BATCH, lambda: self.stopping, alarms_every=ALARMS_EVERY
         )
-        answer: Any = None
-        try:
-            while True:
-                asked = steps.send(answer)
-                if self.stopping:
-                    if (ticket := getattr(asked, "ticket", None)) is not None:
-                        with suppress(AscertainError):  # somebody was faster, or its lease ends it
-                            self.ledger.engine.release(ticket)
-                    # Ends the sweep as a failing store does: with the report of what was done.
-                    steps.throw(_Stopped())
-                answer = self.ledger.driver.carry_out(asked)
-        except StopIteration as end:
-            report: Report = end.value
-            return report
+        return self.ledger.driver.drive(steps)
 
     # --- telling ---
 
@@ -123,8 +106,7 @@ class _Work:
             with suppress(StoreError):  # it is in the list of reviews all the same
                 self._handed(self.ledger.get(ident))
         for text in report.errors:
-            if text != str(_Stopped()):
-                self._alarm("error", text, message=text)
+            self._alarm("error", text, message=text)
         self.missing = sum(a.kind == "missing" for a in report.alarms)
         for a in report.alarms:
             text = self.settings.say(f"alarm.{a.kind}", action=a.action, key=a.key, owner=a.owner)

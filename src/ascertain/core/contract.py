@@ -295,6 +295,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     undoable: bool = False  # declared: the effect can be undone, whatever the contract says
     unseen: tuple[str, ...] = ()  # what the look-up is blind to and the operator accepts
     risky: bool = False  # decisions without proof need a second person
+    lazy: bool = False  # opt-in: a settlement need not wait for the disk
     approval: tuple[str, ...] = ()  # roles that must consent
     owners: dict[str, str] = {}  # road -> person; "" is the default person
     scope: str = ""

@@ -12,8 +12,10 @@ from . import policy
 from .contract import Terms
 from .machine import Input, move
 from .model import (
+    Accepted,
     Attempt,
     Change,
+    Done,
     Evidence,
     Finding,
     Kind,
@@ -147,6 +149,21 @@ class Draft:
             reviews=tuple(self.reviews),
             **self.more,
         )
+
+
+def costs_a_look_up(draft: Draft, finding: Finding) -> bool:
+    """Tell whether all that is lost with this settlement of an effect attempt is found again by
+    the look-up of a claim whose lease ran out: what happened, and nothing that a person sees,
+    another operation waits for, or a repeat rests on."""
+    terms, after = draft.case.terms, draft.status
+    return (
+        terms.lazy
+        and terms.can_look_up
+        and isinstance(finding, Done | Accepted)
+        and after.state in (State.DONE, State.ACCEPTED)
+        and not draft.reviews
+        and "also" not in draft.more
+    )
 
 
 def own_attempt(case: Case) -> Attempt:

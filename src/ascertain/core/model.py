@@ -82,7 +82,8 @@ class NotDoneKind(StrEnum):
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all stored records."""
+    """Base of all stored records. Those that every operation writes leave their defaults out of
+    JSON (`omit_defaults`), because PostgreSQL reads a row faster than its names and values."""
 
 
 # --- findings: what an attempt established -------------------------------------------------
@@ -169,7 +170,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 # --- stored records ------------------------------------------------------------------------
 
 
-class Operation(Record, frozen=True, kw_only=True):
+class Operation(Record, frozen=True, kw_only=True, omit_defaults=True):
     """One intended effect on one target. Immutable; identity is (namespace, action, key)."""
 
     id: str
@@ -192,7 +193,7 @@ class Operation(Record, frozen=True, kw_only=True):
     created_at: int = 0
 
 
-class Status(Record, frozen=True, kw_only=True):
+class Status(Record, frozen=True, kw_only=True, omit_defaults=True):
     """What is known about an operation now; replaced as a whole by every change.
 
     `stamp` names the last change: every write is guarded by the stamp it was decided on.
@@ -227,7 +228,7 @@ class Status(Record, frozen=True, kw_only=True):
     updated_at: int = 0
 
 
-class Attempt(Record, frozen=True, kw_only=True):
+class Attempt(Record, frozen=True, kw_only=True, omit_defaults=True):
     """One technical try; written in its claim's commit, closed once by its outcome."""
 
     token: int
@@ -247,7 +248,7 @@ class Attempt(Record, frozen=True, kw_only=True):
     ended_at: int | None = None
 
 
-class Evidence(Record, frozen=True, kw_only=True):
+class Evidence(Record, frozen=True, kw_only=True, omit_defaults=True):
     """What was seen, when, by which attempt, rule or person. Append-only, ordered by `seq`."""
 
     operation: str
@@ -367,6 +368,7 @@ class Change(Record, frozen=True, kw_only=True):
     `guard` is the stamp of the status it was decided on; None for a new operation, which
     applies only if (namespace, action, key) does not exist. `also` are changes to other
     operations in the same transaction, e.g. the one that is superseded (law 10).
+    `lazy`: the store may answer before the disk has it; set by `settle.report` alone.
     """
 
     status: Status
@@ -382,3 +384,4 @@ class Change(Record, frozen=True, kw_only=True):
     request: FrozenRequest | None = None
     control: Control | None = None  # kept only if the scope has none yet
     also: tuple[Change, ...] = ()
+    lazy: bool = False

@@ -19,6 +19,7 @@ from .draft import (
     Case,
     Draft,
     as_json,
+    costs_a_look_up,
     effects,
     ended,
     go_on,
@@ -91,6 +92,7 @@ def report(case: Case, attempt: Attempt, finding: ActFinding, world: World, stam
             _refused(draft, attempt, finding)
         case _:
             assert_never(finding)
+    draft.more["lazy"] = costs_a_look_up(draft, finding)
     return draft.change()
 
 

@@ -57,6 +57,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     reversible: bool = False
     unseen: tuple[str, ...] = ()
     risky: bool = False
+    settle: Literal["durable", "lazy"] = "durable"
     title: str = ""
     kind: Literal["action", "bulk", "step", "flow"] = "action"
     prepare: Callable[..., Any] | None = None
@@ -95,6 +96,10 @@ class Definition:
         self._assumptions: tuple[Any, Any] = (None, None)
         self._warned: set[str] = set()
         self._parameters = self._read_signature()
+        self._defaults = {
+            n: p.default for n, p in self._parameters.items() if p.default is not p.empty
+        }
+        self._required = {n: p for n, p in self._parameters.items() if p.default is p.empty}.keys()
         self._check()
         code = getattr(inspect.unwrap(function), "__code__", None)
         self.uses_call_http = code is not None and _uses_call_http(code)
@@ -163,6 +168,10 @@ class Definition:
         unknown = [c for c in declared.content if c not in self._parameters]
         if unknown and declared.kind != "bulk":
             raise ActionInvalid(f"action {self.name}: content names no parameter: {unknown}")
+        if declared.settle not in ("durable", "lazy"):
+            raise ActionInvalid(
+                f"action {self.name}: settle is {declared.settle!r}: say 'durable' or 'lazy'"
+            )
         if (declared.sends_within or 0) > declared.bounds.lease:
             raise ActionInvalid(
                 f"action {self.name}: its code may send for longer (sends_within) than an attempt"
@@ -202,6 +211,7 @@ class Definition:
                 undoable=declared.reversible,
                 unseen=declared.unseen,
                 risky=declared.risky,
+                lazy=declared.settle == "lazy" and self.look is not None,
                 approval=declared.approval,
                 owners=declared.owners,
                 scope=declared.scope,
@@ -211,6 +221,8 @@ class Definition:
         extra = [
             n for n in ("deterministic", "single_request", "reversible") if getattr(declared, n)
         ]
+        if declared.settle == "lazy":
+            extra.append("settle=lazy")
         if declared.sends_within is not None:
             extra.append("sends_within")
         elif (
@@ -240,35 +252,44 @@ class Definition:
     def intent(self, given: Mapping[str, Any], now: int) -> Intent:
         """Bind, check and fingerprint an input; nothing is recorded.
 
-        Raises InputRefused or KeyRefused. Parameters left at their default are outside the
-        fingerprint, so that a parameter added later changes nothing.
+        Raises InputRefused or KeyRefused; ActionInvalid where `settle` is lazy and no look-up
+        was registered. Parameters left at their default are outside the fingerprint, so that a
+        parameter added later changes nothing.
         """
+        if self.declared.settle == "lazy" and self.look is None:
+            raise ActionInvalid(
+                f"action {self.name}: settle='lazy' needs a look-up, which finds out what a power"
+                f" cut took: register one (@….lookup), or leave out settle='lazy'"
+            )
         values = self.bind(given)
         what = f"action {self.name}: input"
-        keys.canonical(values, what=what, limit=self.declared.max_input)
+        data = keys.canonical(values, what=what, limit=self.declared.max_input)
         key = self.key(values, now)
-        reuse = self.declared.on_changed == "reuse"
         content = {n: values[n] for n in self.declared.content if n in values}
-        rest = {n: v for n, v in values.items() if not (reuse and n in content)}
-        if self.declared.kind == "step":
-            rest = {}
         return Intent(
             key=key,
             input=values,
-            stored=self._stored(values),
-            fingerprint=keys.fingerprint(rest),
+            stored=self._stored(values, data),
+            fingerprint=self._fingerprint(values, data, content),
             content_hash=keys.fingerprint(content) if content else "",
             title=self._title(values, key),
         )
+
+    def _fingerprint(self, values: dict[str, Any], data: bytes, content: dict[str, Any]) -> str:
+        if self.declared.kind == "step":
+            return keys.fingerprint({})
+        if content and self.declared.on_changed == "reuse":
+            return keys.fingerprint({n: v for n, v in values.items() if n not in content})
+        return keys.fingerprint_of(data)
 
     def bind(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the input without parameters left at their default; raises InputRefused."""
         if self.declared.kind == "bulk":
             return dict(given)
+        if given.keys() == self._required:
+            return dict(given)
         unknown = [n for n in given if n not in self._parameters]
-        missing = [
-            n for n, p in self._parameters.items() if p.default is p.empty and n not in given
-        ]
+        missing = [n for n in self._required if n not in given]
         if unknown or missing:
             raise InputRefused(
                 f"action {self.name}: "
@@ -286,8 +307,7 @@ class Definition:
 
     def whole(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return an input with its defaults."""
-        defaults = {n: p.default for n, p in self._parameters.items() if p.default is not p.empty}
-        return defaults | dict(values)
+        return self._defaults | dict(values) if self._defaults else dict(values)
 
     def key(self, values: Mapping[str, Any], now: int) -> str:
         """Return the checked key of an input; warns of one that changes on every retry."""
@@ -319,10 +339,12 @@ class Definition:
             raise KeyRefused(f"its key function returned {type(key).__name__}: return text")
         return key, ()
 
-    def _stored(self, values: dict[str, Any]) -> str | None:
+    def _stored(self, values: dict[str, Any], data: bytes) -> str | None:
         keep = self.declared.store_input
         if keep == "none":
             return None
+        if keep == "all" and self._pinned.keys() <= values.keys():
+            return data.decode()
         whole = self._pinned | values
         kept = whole if keep == "all" else {n: whole[n] for n in keep if n in whole}
         # Within the bound is what was given (`intent`); the defaults come on top of it.

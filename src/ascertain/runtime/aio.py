@@ -19,35 +19,28 @@ from typing import Any, Self, TypeVar
 
 from msgspec.structs import replace
 
-from ascertain.core.draft import Case
 from ascertain.core.errors import Conflict, Refused
-from ascertain.core.model import Expected
+from ascertain.core.model import ActFinding, Expected
 from ascertain.core.reconcile import Do, LookReport
 
 from . import perform
+from .asks import Read, Storing, Write
+from .attempts import claiming, finishing, releasing
+from .beginning import beginning
 from .declare import BoundAction, Declaring
 from .desk import Desk
-from .driving import Act, Look, Sleep, driving, not_started
-from .engine import Engine, Ticket
+from .driving import Act, Asked, Look, Queue, Sleep, Wait, driving
+from .engine import Engine
 from .flow import RunView
-from .ledger import (
-    CONCURRENCY,
-    Action,
-    Driver,
-    Ledger,
-    current_run,
-    make_call,
-    other_content,
-    start_looking,
-)
-from .looking import finding_of_look
+from .ledger import CONCURRENCY, Action, Driver, Ledger, current_run, other_content
+from .looking import finding_of_look, start_looking
 from .receipt import Receipt, receipt
 from .recovery import Report, sweeping
+from .ticket import Ticket
 from .together import all_or_first_error
 from .versions import check_undo
 
 T = TypeVar("T")
-Steps = Generator[Act | Look | Sleep, Any, T]
 THREADS = 16  # ledger steps under way at once in one process
 
 
@@ -76,8 +69,22 @@ async def _away(pool: ThreadPoolExecutor, function: Callable[[], T]) -> T:
     A cancellation that arrives meanwhile is raised after the step has ended, so that what was
     written is known and recorded.
     """
+    value, cancelled = await _patiently(_in_thread(pool, function))
+    if cancelled is not None:
+        raise cancelled
+    return value
+
+
+def _in_thread(pool: ThreadPoolExecutor, function: Callable[[], T]) -> asyncio.Future[T]:
     context = copy_context()
-    future = asyncio.get_running_loop().run_in_executor(pool, lambda: context.run(function))
+    return asyncio.get_running_loop().run_in_executor(pool, lambda: context.run(function))
+
+
+async def _patiently(
+    future: asyncio.Future[T],
+) -> tuple[T, asyncio.CancelledError | None]:
+    """Wait for a future even if the caller is cancelled; return that cancellation with its
+    value. Where both went wrong, the cancellation is raised."""
     cancelled: asyncio.CancelledError | None = None
     while not future.done():
         try:
@@ -88,11 +95,9 @@ async def _away(pool: ThreadPoolExecutor, function: Callable[[], T]) -> T:
             cancelled = error
         except Exception:  # noqa: BLE001 - raised by result() below
             break
-    if cancelled is not None:
-        if not future.cancelled():
-            future.exception()
+    if cancelled is not None and (future.cancelled() or future.exception() is not None):
         raise cancelled
-    return future.result()
+    return future.result(), cancelled
 
 
 class AsyncAction(BoundAction):
@@ -155,37 +160,17 @@ class AsyncAction(BoundAction):
         options = replace(self.options, run=run) if run else self.options
         if options.compensates:
             await hop(check_undo, engine, options.compensates)
-        started, reused = await _begin(engine, self.definition, intent, options)
+        driver = AsyncDriver(engine)
+        begin = beginning(engine, self.definition, intent, options, execute=True)
+        (started, reused), cancelled = await driver.finished(begin)
+        if cancelled is not None:  # before its action started: proven not sent (law 2)
+            if isinstance(started, Ticket):
+                await driver.give_back(started)
+            raise cancelled
         given_now = None if reused and other_content(started, intent) else intent.input
         until = engine.clock.boottime() + int((engine.wait if wait is None else wait) * 1e6)
-        steps = driving(engine, started, given_now, until)
-        asked = next(steps) if isinstance(started, Ticket) else None  # touches no store
-        case = await AsyncDriver(engine).drive(steps, errors, asked, alone=True)
-        return await hop(lambda: receipt(case, engine.world(), reused=reused))
-
-
-async def _begin(
-    engine: Engine, definition: Any, intent: Any, options: Any
-) -> tuple[Ticket | Case, bool]:
-    """Begin; if the caller is cancelled before its action started, the claim is given back as
-    proven not sent (law 2)."""
-    begun: list[tuple[Ticket | Case, bool]] = []
-
-    def step() -> None:
-        begun.append(engine.begin(definition, intent, options, execute=True))
-
-    try:
-        await hop(step)
-    except asyncio.CancelledError:
-        if begun and isinstance(begun[0][0], Ticket):
-            await _give_back(engine, begun[0][0])
-        raise
-    return begun[0]
-
-
-async def _give_back(engine: Engine, ticket: Ticket) -> None:
-    with contextlib.suppress(Conflict):  # its lease ran out meanwhile, or it was settled
-        await hop(engine.release, ticket)
+        case = await driver.drive(driving(engine, started, given_now, until), errors)
+        return receipt(case, engine.world(), reused=reused)
 
 
 class AsyncDriver:
@@ -196,65 +181,74 @@ class AsyncDriver:
         self.engine = engine
 
     async def drive(
-        self,
-        steps: Steps[T],
-        errors: list[BaseException] | None = None,
-        asked: Act | Look | Sleep | None = None,
-        *,
-        alone: bool = False,
+        self, steps: Generator[Asked, Any, T], errors: list[BaseException] | None = None
     ) -> T:
-        """Carry out what the loop asks for until it returns; `asked` is what it asked already.
+        """Carry out what the steps ask for until they return; what goes wrong meanwhile is
+        raised within them.
 
-        `alone`: it drives one operation, so once that waits for nothing it only returns, and
-        needs no thread for it.
+        A claim made for a caller who is cancelled meanwhile is given back, since its action
+        never started (law 2); everything else that was being written is written.
         """
-        answer: Case | Exception | None = None
+        answer: Any = None
+        error: Exception | None = None
+        cancelled: asyncio.CancelledError | None = None
         while True:
-            if asked is None:
-                over = alone and isinstance(answer, Case) and answer.status.due_at is None
-                asked, end = (
-                    self._step(steps, answer) if over else await self._advance(steps, answer)
-                )
-            if asked is None:
-                assert end is not None
-                return end
             try:
-                answer = await self.carry_out(asked, errors)
-            except Exception as error:  # noqa: BLE001 - thrown into what asked for it
-                answer = error
-            asked = None
+                asked = steps.send(answer) if error is None else steps.throw(error)
+            except StopIteration as end:
+                if cancelled is not None:
+                    raise cancelled from None
+                value: T = end.value
+                return value
+            answer = error = None
+            if cancelled is not None and not isinstance(asked, Write | Read):
+                if isinstance(asked, Act | Look):
+                    await self.give_back(asked.ticket)
+                raise cancelled
+            try:
+                if isinstance(asked, Write | Read):
+                    answer, stopped = await self._stored(asked)
+                    cancelled = cancelled or stopped
+                else:
+                    answer = await self._carry_out(asked, errors)
+            except Exception as raised:  # noqa: BLE001 - thrown into what asked for it
+                error = raised
 
-    @staticmethod
-    def _step(
-        steps: Steps[T], answer: Case | Exception | None
-    ) -> tuple[Act | Look | Sleep | None, T | None]:
-        try:
-            return (
-                steps.throw(answer) if isinstance(answer, Exception) else steps.send(answer)
-            ), None
-        except StopIteration as end:
-            return None, end.value
+    async def finished(self, steps: Storing[T]) -> tuple[T, asyncio.CancelledError | None]:
+        """Carry out a step of the ledger to its end, whatever happens to the caller; return
+        with its value the cancellation that came meanwhile."""
+        answer: Any = None
+        error: Exception | None = None
+        cancelled: asyncio.CancelledError | None = None
+        while True:
+            try:
+                asked = steps.send(answer) if error is None else steps.throw(error)
+            except StopIteration as end:
+                return end.value, cancelled
+            except Exception as raised:
+                if cancelled is not None:
+                    raise cancelled from raised
+                raise
+            answer = error = None
+            try:
+                answer, stopped = await self._stored(asked)
+                cancelled = cancelled or stopped
+            except Exception as raised:  # noqa: BLE001 - thrown into what asked for it
+                error = raised
 
-    async def _advance(
-        self, steps: Steps[T], answer: Case | Exception | None
-    ) -> tuple[Act | Look | Sleep | None, T | None]:
-        """Go to the next thing asked for; a claim made for a caller who is cancelled meanwhile
-        is given back, since its action never started (law 2)."""
-        got: list[tuple[Act | Look | Sleep | None, T | None]] = []
+    async def _stored(self, asked: Write | Read) -> tuple[Any, asyncio.CancelledError | None]:
+        """Write or read, and wait for it whatever happens to the caller: what was written is
+        known. The commit is awaited without a thread, so many callers share it."""
+        if isinstance(asked, Read):
+            return await _patiently(_in_thread(_threads.steps, asked.what))
+        return await _patiently(asyncio.wrap_future(self.engine.store.put(asked.change)))
 
-        try:
-            await hop(lambda: got.append(self._step(steps, answer)))
-        except asyncio.CancelledError:
-            asked = got[0][0] if got else None
-            if isinstance(asked, Act | Look):
-                await _give_back(self.engine, asked.ticket)
-            raise
-        return got[0]
+    async def give_back(self, ticket: Ticket) -> None:
+        """Give back a claim whose action never started."""
+        with contextlib.suppress(Conflict):  # its lease ran out meanwhile, or it was settled
+            await self.finished(releasing(self.engine, ticket))
 
-    async def carry_out(
-        self, asked: Act | Look | Sleep, errors: list[BaseException] | None = None
-    ) -> Case | None:
-        """Act, look or sleep; the first two return the case that follows."""
+    async def _carry_out(self, asked: Asked, errors: list[BaseException] | None) -> Any:
         match asked:
             case Act(ticket):
                 return await self.act(ticket, errors)
@@ -262,16 +256,24 @@ class AsyncDriver:
                 return await self.look(ticket)
             case Sleep(duration):
                 await asyncio.sleep(duration / 1e6)
+            case Queue(change):
+                return self.engine.store.put(change)
+            case Wait(future):
+                try:
+                    return await asyncio.shield(asyncio.wrap_future(future)), None
+                except Exception as error:  # noqa: BLE001 - thrown into what asked for it
+                    return None, error
         return None
 
-    async def act(self, ticket: Ticket, errors: list[BaseException] | None = None) -> Case:
-        """Run an action's code and settle what came of it; a cancellation too is settled, as
-        unknown, before it goes on (law 3)."""
+    async def act(
+        self, ticket: Ticket, errors: list[BaseException] | None = None
+    ) -> ActFinding | None:
+        """Run an action's code and return what came of it, or None if its time was over before
+        it was begun; a cancellation is settled here, as unknown, before it goes on (law 3)."""
         d = ticket.definition
         if d.declared.kind == "bulk":
-            cases = await _away(_threads.code, lambda: Driver(self.engine).act_bulk([ticket]))
-            return cases[0]
-        call = make_call(self.engine, ticket, effect=True)
+            return await _away(_threads.code, lambda: Driver(self.engine).act(ticket))
+        call = perform.make_call(self.engine, ticket, effect=True)
         kept: list[Any] = []
         interrupt: BaseException | None = None
         try:
@@ -279,7 +281,7 @@ class AsyncDriver:
             finding = perform.finding_of(value, d, call)
             perform.note_wrong(value, finding, errors)
         except perform.NotStarted:
-            return await hop(not_started, self.engine, ticket)
+            return None
         except BaseException as error:  # noqa: BLE001 - recorded first, then raised again
             interrupt = None if isinstance(error, Exception) else error
             if kept:  # its result is known, though its caller was cancelled (law 8)
@@ -297,10 +299,10 @@ class AsyncDriver:
         finally:
             call.close()
         perform.saw_sending(d, call, finding)
-        case = await hop(self.engine.finish, ticket, finding)
         if interrupt is not None:
+            await self.finished(finishing(self.engine, ticket, finding))
             raise interrupt
-        return case
+        return finding
 
     async def _code(self, ticket: Ticket, call: Any, kept: list[Any]) -> Any:
         """Run the action's code, unless its time is over by the time a thread is free for it."""
@@ -315,16 +317,16 @@ class AsyncDriver:
         on_loop = inspect.iscoroutinefunction(d.function)
         return await _run(begin, kept, on_loop=on_loop, given=ticket.input)
 
-    async def look(self, ticket: Ticket) -> Case:
-        """Run a look-up over every epoch and its controls, and settle it (laws 5, 14); a
-        cancelled one gives its lease back at once."""
+    async def look(self, ticket: Ticket) -> LookReport:
+        """Run a look-up over every epoch and its controls (laws 5, 14); a cancelled one gives
+        its lease back at once."""
         try:
             return await self._look(ticket)
         except asyncio.CancelledError:
-            await _give_back(self.engine, ticket)
+            await self.give_back(ticket)
             raise
 
-    async def _look(self, ticket: Ticket) -> Case:
+    async def _look(self, ticket: Ticket) -> LookReport:
         steps = await hop(start_looking, self.engine, ticket)
         key = next(steps)
         while True:
@@ -333,13 +335,13 @@ class AsyncDriver:
                 key = steps.send(finding)
             except StopIteration as end:
                 report: LookReport = end.value
-                return await hop(self.engine.looked, ticket, report)
+                return report
 
     async def _find(self, ticket: Ticket, key: str) -> Any:
         """Run the look-up function for one target key; its error is Unknown."""
         d = ticket.definition
         assert d.look is not None
-        call = make_call(self.engine, ticket, effect=False, key=key)
+        call = perform.make_call(self.engine, ticket, effect=False, key=key)
         try:
             function = d.look.function
             value = await _run(function, [], call, on_loop=inspect.iscoroutinefunction(function))
@@ -408,10 +410,14 @@ class AsyncLedger:
         """Ask the target again what happened; see `Ledger.confirm`."""
         ident = operation if isinstance(operation, str) else operation.id
         case = await hop(self._ledger.case_of, ident)
-        started = await hop(self.engine.claim, case, Do.LOOK_UP)
+        started, cancelled = await self._driver.finished(claiming(self.engine, case, Do.LOOK_UP))
+        if cancelled is not None:
+            if isinstance(started, Ticket):
+                await self._driver.give_back(started)
+            raise cancelled
         until = self.engine.clock.boottime() + int((self.wait if wait is None else wait) * 1e6)
         after = await self._driver.drive(driving(self.engine, started, None, until))
-        return await hop(lambda: receipt(after, self.engine.world()))
+        return receipt(after, self.engine.world())
 
     def __getattr__(self, name: str) -> Any:
         """Give the reading and deciding verbs of `Desk`, awaited."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import random
-import secrets
 import time
 from pathlib import Path
 
@@ -25,11 +25,11 @@ class Clock:
 
     def token(self) -> int:
         """Return a random 63-bit number, never 0: a token or a stamp."""
-        return secrets.randbits(63) | 1
+        return int.from_bytes(os.urandom(8), "big") >> 1 | 1
 
     def id_bits(self) -> int:
         """Return 80 random bits for an identifier."""
-        return secrets.randbits(80)
+        return int.from_bytes(os.urandom(10), "big")
 
     def jitter(self) -> float:
         """Return a number from 0 to 1 that spreads retries."""

@@ -14,8 +14,9 @@ from ascertain.core.errors import ActionInvalid, Refused
 from ascertain.core.model import Expected
 
 from .action import Declaration, Definition, Look, bounds_of, owners_of, roles_of
-from .engine import Engine, Options
+from .engine import Engine
 from .receipt import Receipt
+from .ticket import Options
 
 FLOW_BOUNDS = {"attempts": 100_000, "total": "30d", "timeout": "5m", "longest_delay": "1m"}
 REPEATABLE = Contract(id="ascertain.repeatable", title="no outside effect", harm="none")
@@ -130,6 +131,7 @@ class Declaring:
         reversible: bool = False,
         unseen: Sequence[str] = (),
         risky: bool = False,
+        settle: Literal["durable", "lazy"] = "durable",
         max_input: int = 1024 * 1024,
         **bounds: Any,
     ) -> Callable[[Callable[..., Any]], Any]:
@@ -143,8 +145,11 @@ class Declaring:
         claim (law 11). `sends_within` (seconds), `single_request` and `deterministic` are
         declarations about code that sends by itself, `reversible` that the effect can be
         undone (else an absence that rests on an assumption goes to a person); all are printed
-        on every receipt. Bounds: `timeout` of one attempt, `attempts`, `lookups`, `total`,
-        `first_delay`, `longest_delay` and so on.
+        on every receipt. `settle="lazy"`, for actions with a look-up: the intent is durable
+        before anything is sent, as always, but an outcome that the action itself reports (Done
+        or Accepted) may return before the disk has it; if a power cut takes it, the operation
+        comes back as claimed, becomes unknown and is looked up. Bounds: `timeout` of one
+        attempt, `attempts`, `lookups`, `total`, `first_delay`, `longest_delay` and so on.
         Raises ActionInvalid or ContractInvalid, naming the action and the fix.
         """
         given = {n: v for n, v in locals().items() if n not in ("self", "bounds")}

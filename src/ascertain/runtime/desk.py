@@ -19,7 +19,8 @@ from ascertain.core.people import Answer
 from ascertain.store.base import Filter
 
 from .alarms import Alarm, alarms
-from .engine import Engine, _Taken
+from .attempts import Taken
+from .engine import Engine
 from .receipt import Receipt, receipt
 from .storable import storable
 
@@ -324,7 +325,7 @@ class Desk:
                     c, kept, engine.world(), engine.clock.token(), by=by, report=report
                 ),
             )
-        except _Taken as taken:
+        except Taken as taken:
             raise Conflict(
                 f"operation {case.operation.key}: the reported reference already belongs to"
                 f" operation {taken.other}",

@@ -1,34 +1,45 @@
 """The loop that takes an operation as far as it can go now, shared by both drivers.
 
-A generator: it yields what a driver must carry out (act, look, sleep) and is sent the case that
-follows. It never repeats anything by itself: each step is the one that `reconcile` names.
+A generator: it yields what a driver must carry out (act, look, sleep, write, read) and is sent
+what came of it. It never repeats anything by itself: each step is the one that `reconcile` names.
+Only a sweep queues its commits, for several operations at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ascertain.core.draft import Case
 from ascertain.core.errors import Conflict
-from ascertain.core.model import Kind, NotDone, NotDoneKind, State
+from ascertain.core.model import Change, Kind, State
 from ascertain.core.reconcile import Do
 
-from .engine import ACTIONS, Engine, Ticket
+from .asks import Read, Storing, Write
+from .attempts import advancing, claiming, ending, expiring, finding_out
+from .engine import ACTIONS, Engine
+from .ticket import Ticket
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from ascertain.store.base import Written
 
 POLL = 100_000  # µs between looks at an operation that somebody else is working on
 
 
 class Act(msgspec.Struct, frozen=True):
-    """Run the action's code, then settle it."""
+    """Run the action's code; answered with its finding, or None if its time was over before it
+    was begun."""
 
     ticket: Ticket
 
 
 class Look(msgspec.Struct, frozen=True):
-    """Run the look-up, then settle it."""
+    """Run the look-up; answered with its report."""
 
     ticket: Ticket
 
@@ -39,7 +50,20 @@ class Sleep(msgspec.Struct, frozen=True):
     duration: int
 
 
-Driving = Generator[Act | Look | Sleep, Any, Case]
+class Queue(msgspec.Struct, frozen=True):
+    """Commit a change without waiting; answered with a future at once."""
+
+    change: Change
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """Wait for a queued commit; answered with its (Written or None, error or None)."""
+
+    future: Future[Written]
+
+
+Asked = Act | Look | Sleep | Write | Read | Queue | Wait
+Driving = Generator[Asked, Any, Case]
 
 
 def driving(
@@ -53,10 +77,9 @@ def driving(
     at = start
     while True:
         if isinstance(at, Ticket):
-            looks = at.attempt.kind is Kind.LOOK_UP
-            at = yield (Look(at) if looks else Act(at))
+            at = yield from _carried_out(engine, at)
             continue
-        moved = move_on(engine, at, given)
+        moved = yield from moving_on(engine, at, given)
         if moved is not None:
             at = moved
             continue
@@ -67,34 +90,35 @@ def driving(
         wait = max(at.status.due_at - engine.store.now(), 1000)
         held = at.status.token is not None
         yield Sleep(min(left, POLL if held else wait))
-        at = engine.case(engine.snapshot(at.operation.id), at.terms)
+        at = yield Read(partial(engine.again, at))
 
 
-def not_started(engine: Engine, ticket: Ticket) -> Case:
-    """Give back a claim whose code was not begun in time: proven not sent (laws 2, 5)."""
-    try:
-        return engine.release(ticket)
-    except Conflict:  # its lease ran out: this is a late report (law 8)
-        late = NotDone(NotDoneKind.TRANSIENT, "its time was over before it was started")
-        return engine.finish(ticket, late)
+def _carried_out(engine: Engine, ticket: Ticket) -> Driving:
+    if ticket.attempt.kind is Kind.LOOK_UP:
+        report = yield Look(ticket)
+        return (yield from finding_out(engine, ticket, report))
+    return (yield from ending(engine, ticket, (yield Act(ticket))))
 
 
-def move_on(engine: Engine, case: Case, given: dict[str, Any] | None) -> Ticket | Case | None:
+def moving_on(
+    engine: Engine, case: Case, given: dict[str, Any] | None
+) -> Storing[Ticket | Case | None]:
     """Take the step that is due now: a ticket to act on, a newer case, or None if none is."""
     status = case.status
-    if status.due_at is None:  # decided without the store: asyncio relies on it
+    if status.due_at is None:
         return None
     world = engine.world()
     if status.due_at > world.now:
         return None
     if status.token is not None:
         try:
-            return engine.expire(case)
+            return (yield from expiring(engine, case))
         except Conflict:
-            return engine.case(engine.snapshot(case.operation.id), case.terms)
+            newer: Case = yield Read(partial(engine.again, case))
+            return newer
     step = engine.step(case, world)
     if step.do in ACTIONS and step.at <= world.now:
-        return engine.claim(case, step.do, given)
+        return (yield from claiming(engine, case, step.do, given))
     if step.do in (Do.REVIEW, Do.GIVE_UP, Do.CLOSE) or step.at > status.due_at:
-        return engine.advance(case, step)
+        return (yield from advancing(engine, case, step))
     return None

@@ -12,32 +12,38 @@ from __future__ import annotations
 import contextvars
 import inspect
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from typing import Any, Self, TypeVar
 
 from msgspec.structs import replace
 
 from ascertain.core.draft import Case
-from ascertain.core.errors import Refused, SendRefused
-from ascertain.core.model import ActFinding, Expected, Kind, Run
-from ascertain.core.reconcile import Do, LookReport, quiet_end
+from ascertain.core.errors import Refused
+from ascertain.core.model import ActFinding, Done, Expected, NotDone, Run
+from ascertain.core.reconcile import Do, LookReport
 from ascertain.store.base import Store
 
 from . import perform
 from .action import Definition, Intent
-from .call import Call, Item
+from .asks import Read, Write, outcome, together
+from .attempts import ending
+from .beginning import beginning, enlist
+from .call import Item
 from .clock import Clock
 from .declare import BoundAction, Declaring
 from .desk import Desk
-from .driving import Act, Driving, Look, Sleep, driving, not_started
-from .engine import Engine, Options, Ticket
+from .driving import Act, Asked, Look, Queue, Sleep, Wait, driving
+from .engine import Engine
 from .flow import RunView
-from .looking import control_key, finding_of_look, invented_key, looking
+from .looking import finding_of_look, start_looking
 from .receipt import Receipt, receipt
-from .recovery import Report, Sweeping, sweeping
+from .recovery import Report, sweeping
+from .ticket import Options, Ticket
 from .together import all_or_first_error, begun, caught
 from .versions import check_undo
 from .worker import Worker
+
+T = TypeVar("T")
 
 WAIT = 10.0  # seconds that a call waits for an outcome by itself
 CONCURRENCY = 4  # calls of a batch at once; so many are claimed at most (law 2)
@@ -94,7 +100,7 @@ class Ledger(Desk):
 
     def sweep(self, limit: int = 1000, *, alarms_every: int = 0) -> Report:
         """Do what `recover` does; `alarms_every` µs is how long known alarms are good enough."""
-        return self.driver.sweep(sweeping(self.engine, limit, alarms_every=alarms_every))
+        return self.driver.drive(sweeping(self.engine, limit, alarms_every=alarms_every))
 
     def start_worker(self, every: float = 0.5) -> Worker:
         """Run `recover` in a background thread until `close`; one per ledger."""
@@ -250,15 +256,18 @@ class Action(BoundAction):
     def _enlist(self, connection: Any, given: Mapping[str, Any]) -> Receipt:
         intent, options = self._intent(given), self._options()
         check_undo(self.engine, options.compensates)
-        case, reused = self.engine.enlist(self.definition, intent, options, connection)
+        case, reused = enlist(self.engine, self.definition, intent, options, connection)
         return receipt(case, self.engine.world(), reused=reused)
 
     def _bulk(
         self, inputs: Sequence[Mapping[str, Any]], wait: float | None
     ) -> list[Receipt | Exception]:
         intents = [self._intent(g) for g in inputs]
-        begin, options = self.engine.begin, self._options()
-        started = [caught(begin, self.definition, i, options, execute=True) for i in intents]
+        engine, options = self.engine, self._options()
+        started = together(
+            engine.store,
+            [beginning(engine, self.definition, i, options, execute=True) for i in intents],
+        )
         tickets = [t for t, _ in begun(started) if isinstance(t, Ticket)]
         settled = dict(
             zip((t.attempt.token for t in tickets), self._driver().act_bulk(tickets), strict=True)
@@ -285,54 +294,64 @@ class Driver:
         """Work for one engine."""
         self.engine = engine
 
-    def drive(self, steps: Driving, errors: list[BaseException] | None = None) -> Case:
-        """Carry out what the loop asks for until it returns."""
-        answer: Case | None = None
-        while True:
-            try:
-                asked = steps.send(answer)
-            except StopIteration as end:
-                case: Case = end.value
-                return case
-            answer = self.carry_out(asked, errors)
-
-    def sweep(self, steps: Sweeping) -> Report:
-        """Carry out what a sweep asks for until it returns its report."""
-        answer: Case | None = None
+    def drive(
+        self, steps: Generator[Asked, Any, T], errors: list[BaseException] | None = None
+    ) -> T:
+        """Carry out what the steps ask for until they return; what goes wrong meanwhile is
+        raised within them."""
+        answer: Any = None
         error: Exception | None = None
         while True:
             try:
                 asked = steps.send(answer) if error is None else steps.throw(error)
             except StopIteration as end:
-                report: Report = end.value
-                return report
+                value: T = end.value
+                return value
             answer = error = None
             try:
-                answer = self.carry_out(asked)
-            except Exception as raised:  # noqa: BLE001 - of one operation: the sweep goes on
+                answer = self.carry_out(asked, errors)
+            except Exception as raised:  # noqa: BLE001 - thrown into what asked for it
                 error = raised
 
-    def carry_out(
-        self, asked: Act | Look | Sleep, errors: list[BaseException] | None = None
-    ) -> Case | None:
-        """Act, look or sleep; the first two return the case that follows."""
+    def carry_out(self, asked: Asked, errors: list[BaseException] | None = None) -> Any:
+        """Do what was asked for, and return its answer."""
         match asked:
+            case Write(change):
+                return self.engine.store.write([change])[0]
             case Act(ticket):
                 return self.act(ticket, errors)
             case Look(ticket):
                 return self.look(ticket)
+            case Read(what):
+                return what()
             case Sleep(duration):
                 self.engine.clock.sleep(duration)
+            case Queue(change):
+                return self.engine.store.put(change)
+            case Wait(future):
+                return outcome(future)
         return None
 
-    def act(self, ticket: Ticket, errors: list[BaseException] | None = None) -> Case:
-        """Run an action's code and settle what came of it, an interrupt too (law 3)."""
+    def act(self, ticket: Ticket, errors: list[BaseException] | None = None) -> ActFinding | None:
+        """Run an action's code and return what came of it, or None if its time was over before
+        it was begun; an interrupt is settled here before it is raised again (law 3)."""
         d = ticket.definition
-        if d.declared.kind == "bulk":
-            return self.act_bulk([ticket])[0]
         if not perform.in_time(ticket, self.engine.clock):
-            return not_started(self.engine, ticket)
-        call = make_call(self.engine, ticket, effect=True)
+            return None
+        if d.declared.kind == "bulk":
+            [finding], interrupt = self._bulk_findings([ticket])
+        else:
+            finding, interrupt = self._finding(ticket, errors)
+        if interrupt is not None:
+            self.engine.finish(ticket, finding)
+            raise interrupt
+        return finding
+
+    def _finding(
+        self, ticket: Ticket, errors: list[BaseException] | None
+    ) -> tuple[ActFinding, BaseException | None]:
+        d = ticket.definition
+        call = perform.make_call(self.engine, ticket, effect=True)
         interrupt: BaseException | None = None
         try:
             leading = [call] if d.declared.kind == "action" else []
@@ -350,34 +369,32 @@ class Driver:
         finally:
             call.close()
         perform.saw_sending(d, call, finding)
-        case = self.engine.finish(ticket, finding)
-        if interrupt is not None:
-            raise interrupt
-        return case
+        return finding, interrupt
 
     def act_bulk(self, tickets: Sequence[Ticket]) -> list[Case]:
-        """Run a bulk action's code once for all items; a finding for each (law 2)."""
+        """Run a bulk action's code once for all items, and settle each by its own finding
+        (law 2), all in common commits."""
         ready = [t for t in tickets if perform.in_time(t, self.engine.clock)]
-        done: dict[int, Case | Exception] = {
-            t.attempt.token: caught(not_started, self.engine, t) for t in tickets if t not in ready
-        }
+        found: dict[int, ActFinding] = {}
         interrupt: BaseException | None = None
         if ready:
             findings, interrupt = self._bulk_findings(ready)
-            for ticket, finding in zip(ready, findings, strict=True):
-                done[ticket.attempt.token] = caught(self.engine.finish, ticket, finding)
+            tokens = [t.attempt.token for t in ready]
+            found = dict(zip(tokens, findings, strict=True))
+        ends = [ending(self.engine, t, found.get(t.attempt.token)) for t in tickets]
+        ended = together(self.engine.store, ends)
         if interrupt is not None:
             raise interrupt
-        for case in done.values():
+        for case in ended:
             if isinstance(case, Exception):
                 raise case
-        return [c for t in tickets if isinstance(c := done[t.attempt.token], Case)]
+        return [case for case in ended if isinstance(case, Case)]
 
     def _bulk_findings(
         self, tickets: Sequence[Ticket]
     ) -> tuple[list[ActFinding], BaseException | None]:
         d = tickets[0].definition
-        call = make_call(self.engine, tickets[0], effect=True)
+        call = perform.make_call(self.engine, tickets[0], effect=True)
         items = [
             Item(t.case.operation.key, t.case.status.target_key, t.input or {}) for t in tickets
         ]
@@ -389,8 +406,8 @@ class Driver:
         finally:
             call.close()
 
-    def look(self, ticket: Ticket) -> Case:
-        """Run a look-up over every epoch and its controls, and settle it (laws 5, 14)."""
+    def look(self, ticket: Ticket) -> LookReport:
+        """Run a look-up over every epoch and its controls (laws 5, 14)."""
         steps = start_looking(self.engine, ticket)
         key = next(steps)
         while True:
@@ -399,13 +416,13 @@ class Driver:
                 key = steps.send(finding)
             except StopIteration as end:
                 report: LookReport = end.value
-                return self.engine.looked(ticket, report)
+                return report
 
     def _find(self, ticket: Ticket, key: str) -> Any:
         """Run the look-up function for one target key; its error is Unknown."""
         d = ticket.definition
         assert d.look is not None
-        call = make_call(self.engine, ticket, effect=False, key=key)
+        call = perform.make_call(self.engine, ticket, effect=False, key=key)
         try:
             return finding_of_look(_awaited(d.look.function(call)), d.name)
         except Exception as error:  # noqa: BLE001 - a look-up's error is Unknown
@@ -421,7 +438,7 @@ def _run(d: Definition, *leading: Any, **given: Any) -> Any:
 def _awaited(value: Any) -> Any:
     """Return what code returned, awaited where it has to be: in a thread of its own where the
     caller is within a loop already."""
-    if not inspect.isawaitable(value):
+    if isinstance(value, Done | NotDone) or not inspect.isawaitable(value):
         return value
     import asyncio
     from concurrent.futures import ThreadPoolExecutor
@@ -436,54 +453,6 @@ def _awaited(value: Any) -> Any:
     context = contextvars.copy_context()
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(context.run, lambda: asyncio.run(wait())).result()
-
-
-def start_looking(engine: Engine, ticket: Ticket) -> Any:
-    """Begin a look-up: which keys are looked up, and by which controls (law 5)."""
-    from ascertain.core.reconcile import epochs
-
-    status, operation = ticket.case.status, ticket.case.operation
-    world = engine.world()
-    keyed = [
-        (e, status.target_key if e == status.epoch and status.target_key else engine.target_key(
-            operation.action, operation.key, e))
-        for e in epochs(status, world)
-    ]  # fmt: skip
-    quiet = quiet_end(status, ticket.case.terms, world)
-    control = None
-    if quiet is not None and ticket.attempt.started_at > quiet:
-        known = engine.store.control(operation.namespace, operation.action, operation.scope)
-        assert ticket.definition.look is not None
-        control = control_key(ticket.definition.look.control, known, operation.id)
-    invented = invented_key(engine.lives.secret, ticket.attempt.token)
-    return looking(keyed, control, invented)
-
-
-def make_call(engine: Engine, ticket: Ticket, *, effect: bool, key: str | None = None) -> Call:
-    """Return what the code of one attempt gets."""
-    status = ticket.case.status
-    used = [0]
-
-    def extend(by: int) -> None:
-        used[0] += 1
-        if used[0] > ticket.case.terms.bounds.extensions:
-            raise SendRefused(
-                f"operation {ticket.case.operation.key}: extended as often as allowed"
-            )
-        engine.extend(ticket, by)
-
-    return Call(
-        key=ticket.case.operation.key,
-        target_key=key or status.target_key,
-        attempt=ticket.attempt.token,
-        epoch=ticket.attempt.epoch,
-        number=status.attempts,
-        clock=engine.clock,
-        deadline=lambda: ticket.deadline,
-        extend=extend if effect and ticket.attempt.kind is not Kind.LOOK_UP else None,
-        request=ticket.request if effect else None,
-        http=lambda call: perform.make_http(call, ticket, engine.clock, effect=effect),
-    )
 
 
 def other_content(started: Ticket | Case, intent: Intent) -> bool:

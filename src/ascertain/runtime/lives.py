@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import msgspec
 
 from ascertain.core.errors import StoreCorrupt
 from ascertain.core.model import Incarnation
@@ -42,7 +42,7 @@ class Lives:
         saved = self._store.meta("clock")
         boot = self._clock.boot_id()
         if saved and boot:
-            seen = json.loads(saved)
+            seen = msgspec.json.decode(saved)
             if seen["boot"] == boot:
                 self._offset = seen["offset"]
         self.watch()
@@ -52,7 +52,8 @@ class Lives:
         """Keep the clock's offset for the next process; durable when it returns."""
         boot = self._clock.boot_id()
         if boot:
-            self._store.meta("clock", json.dumps({"boot": boot, "offset": self._offset}))
+            seen = {"boot": boot, "offset": self._offset}
+            self._store.meta("clock", msgspec.json.encode(seen).decode())
 
     def watch(self) -> int:
         """Return the store's time, taking note of a step of its clock beyond the margin."""
@@ -85,11 +86,14 @@ class Lives:
         if stepped:
             self.stepped_at = max(self.stepped_at or 0, int(stepped))
 
+    @property
+    def stale(self) -> bool:
+        """Whether to `refresh` before a new key is judged: a restore that another process
+        declares is seen within FRESH."""
+        return self._clock.boottime() - self._read_at >= FRESH
+
     def gap_for_new(self, now: int) -> int | None:
-        """Return since when writes may be lost, if a key first seen now may be one of them; a
-        restore that another process declares is seen within FRESH."""
-        if self._clock.boottime() - self._read_at >= FRESH:
-            self.refresh()
+        """Return since when writes may be lost, if a key first seen now may be one of them."""
         for life in reversed(self.incarnations):
             if life.gap_from is not None and now < life.began_at + WATCH:
                 return life.gap_from

@@ -7,13 +7,17 @@ async driver share it. It only looks (law 14): whatever goes wrong is Unknown.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ascertain.core import keys
 from ascertain.core.model import Absent, Accepted, Control, Done, Finding, Several, Unknown
-from ascertain.core.reconcile import LookReport
+from ascertain.core.reconcile import LookReport, epochs, quiet_end
 
 from .storable import storable
+
+if TYPE_CHECKING:
+    from .engine import Engine
+    from .ticket import Ticket
 
 Looking = Generator[str, Finding, LookReport]
 
@@ -87,3 +91,22 @@ def control_key(declared: str | None, known: Control | None, own: str) -> str | 
     if declared is not None:
         return declared
     return known.target_key if known is not None and known.operation != own else None
+
+
+def start_looking(engine: Engine, ticket: Ticket) -> Looking:
+    """Begin a look-up: which keys are looked up, and by which controls (law 5)."""
+    status, operation = ticket.case.status, ticket.case.operation
+    world = engine.world()
+    keyed = [
+        (e, status.target_key if e == status.epoch and status.target_key else engine.target_key(
+            operation.action, operation.key, e))
+        for e in epochs(status, world)
+    ]  # fmt: skip
+    quiet = quiet_end(status, ticket.case.terms, world)
+    control = None
+    if quiet is not None and ticket.attempt.started_at > quiet:
+        known = engine.store.control(operation.namespace, operation.action, operation.scope)
+        assert ticket.definition.look is not None
+        control = control_key(ticket.definition.look.control, known, operation.id)
+    invented = invented_key(engine.lives.secret, ticket.attempt.token)
+    return looking(keyed, control, invented)

@@ -12,6 +12,7 @@ from ascertain.core.model import (
     ActFinding,
     Done,
     Finding,
+    Kind,
     LookFinding,
     NotDone,
     NotDoneKind,
@@ -22,8 +23,9 @@ from ascertain.targets.classify import classify, describe
 from .action import Definition, is_async
 from .call import Call
 from .clock import Clock
-from .engine import Ticket
+from .engine import Engine
 from .storable import storable
+from .ticket import Ticket
 
 
 class NotStarted(Exception):
@@ -150,6 +152,33 @@ def findings_of_bulk(value: Any, d: Definition, call: Call, count: int) -> list[
         " with one finding for each, in order"
     )
     return [Unknown(reason=reason)] * count
+
+
+def make_call(engine: Engine, ticket: Ticket, *, effect: bool, key: str | None = None) -> Call:
+    """Return what the code of one attempt gets."""
+    status = ticket.case.status
+    used = [0]
+
+    def extend(by: int) -> None:
+        used[0] += 1
+        if used[0] > ticket.case.terms.bounds.extensions:
+            raise SendRefused(
+                f"operation {ticket.case.operation.key}: extended as often as allowed"
+            )
+        engine.extend(ticket, by)
+
+    return Call(
+        key=ticket.case.operation.key,
+        target_key=key or status.target_key,
+        attempt=ticket.attempt.token,
+        epoch=ticket.attempt.epoch,
+        number=status.attempts,
+        clock=engine.clock,
+        deadline=lambda: ticket.deadline,
+        extend=extend if effect and ticket.attempt.kind is not Kind.LOOK_UP else None,
+        request=ticket.request if effect else None,
+        http=lambda call: make_http(call, ticket, engine.clock, effect=effect),
+    )
 
 
 def make_http(call: Call, ticket: Ticket, clock: Clock, *, effect: bool) -> Any:

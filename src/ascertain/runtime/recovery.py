@@ -6,8 +6,11 @@ loop as a caller. What recovered by itself is reported too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -24,17 +27,26 @@ from ascertain.core.errors import (
     StoreUnavailable,
 )
 from ascertain.core.machine import is_settled
-from ascertain.core.model import Snapshot, State, WaitingOn
+from ascertain.core.model import Change, Kind, Snapshot, State, WaitingOn
 from ascertain.core.reconcile import Do, Step
 from ascertain.targets.classify import describe
 
 from . import freezing
 from .alarms import Alarm, alarms
-from .driving import Act, Look, Sleep, driving
+from .asks import Read, Write
+from .attempts import advancing, releasing
+from .driving import Act, Asked, Driving, Look, Queue, Sleep, Wait, driving
 from .engine import Engine
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from ascertain.store.base import Written
 
 HOLD = 30_000_000  # µs that a taken operation is passed by by other workers
 TAKE = 50  # operations taken at once
+TOGETHER = 16  # of them under way at once
+SLOW = 20_000  # µs of one look-up or action from which on only one is under way
 ALARMS_EVERY = 10_000_000  # µs between a worker's looks for what is missing or overdue
 STORE_DOWN = (StoreBusy, StoreUnavailable, StoreCorrupt, SchemaMismatch)  # it ends a sweep
 STUMBLED = 60 * 1_000_000  # µs until an operation that its own code stops is tried again
@@ -64,7 +76,7 @@ class Report(msgspec.Struct, kw_only=True):
     did: dict[str, int] = {}
 
 
-Sweeping = Generator[Act | Look | Sleep, Any, Report]
+Sweeping = Generator[Asked, Any, Report]
 
 
 def sweeping(
@@ -79,23 +91,114 @@ def sweeping(
     A generator like `driving`; what goes wrong while a driver carries out is thrown into it,
     and stays with that operation. `alarms_every` µs is how long alarms once looked for are good
     enough: they read more than what is due. A failing store ends the sweep with the error in
-    the report; nothing is lost by it.
+    the report; nothing is lost by it. Once `stop` says so, nothing more is begun, and what was
+    claimed is given back as never started (law 2).
     """
     report = Report(recovered=[], reviews=[], errors=[], alarms=[], did={})
     try:
-        engine.lives.refresh()
+        yield Read(engine.lives.refresh)
+        crowd = _Crowd(engine, report, stop)
         while report.worked < limit and not stop():
-            taken = _take(engine, min(TAKE, limit - report.worked))
-            for snapshot in taken:
-                yield from _carry_on(engine, snapshot, report)
-            report.worked += len(taken)
+            taken = yield Read(partial(_take, engine, min(TAKE, limit - report.worked)))
             if not taken:
                 break
-        engine.lives.remember()
-        report.alarms = _alarms(engine, alarms_every)
+            yield from crowd.carry_on(taken)
+        yield Read(engine.lives.remember)
+        report.alarms = yield Read(partial(_alarms, engine, alarms_every))
     except StoreError as error:
         report.errors.append(str(error))
     return report
+
+
+class _One:
+    """One operation under way, and what its steps wait for."""
+
+    def __init__(self, snapshot: Snapshot, steps: Driving) -> None:
+        self.snapshot, self.steps = snapshot, steps
+        self.answer: Any = None
+        self.error: Exception | None = None
+
+    def go_on(self) -> Asked:
+        """Run to what is asked next; raises StopIteration at the end."""
+        answer, error, self.answer, self.error = self.answer, self.error, None, None
+        return self.steps.send(answer) if error is None else self.steps.throw(error)
+
+
+class _Crowd:
+    """Several operations under way at once, so that their commits wait for the disk together.
+
+    Only commits overlap: code and look-ups run one at a time, and an effect is claimed only
+    when its code is the next thing to run, so that no claim waits in a queue (law 2). Unless
+    the last look-up was quick, only one operation is under way: others' claims would run out.
+    """
+
+    def __init__(self, engine: Engine, report: Report, stop: Callable[[], bool]) -> None:
+        self.engine, self.report, self.stop = engine, report, stop
+        self.committing: deque[tuple[_One, Future[Written]]] = deque()
+        self.slow = True
+
+    def carry_on(self, taken: Sequence[Snapshot]) -> Generator[Asked, Any, None]:
+        """Take each as far as it can go now; what goes wrong with one stops no neighbour."""
+        waiting = deque(taken)
+        while (waiting and not self.stop()) or self.committing:
+            room = 1 if self.slow else TOGETHER
+            if waiting and len(self.committing) < room and not self.stop():
+                snapshot = waiting.popleft()
+                self.report.worked += 1
+                yield from self._until_it_commits(_One(snapshot, self._steps(snapshot)))
+                continue
+            one, future = self.committing.popleft()
+            one.answer, one.error = yield Wait(future)
+            yield from self._until_it_commits(one)
+
+    def _steps(self, snapshot: Snapshot) -> Driving:
+        engine = self.engine
+        case = yield Read(partial(engine.case, snapshot))
+        return (yield from driving(engine, case, None, engine.clock.boottime()))
+
+    def _until_it_commits(self, one: _One) -> Generator[Asked, Any, None]:
+        """Carry one operation on until its commit is queued, or to its end."""
+        try:
+            while True:
+                asked = one.go_on()
+                if isinstance(asked, Write) and not _claims_effect(asked.change):
+                    self.committing.append((one, (yield Queue(asked.change))))
+                    return
+                if isinstance(asked, Act | Look) and self.stop():
+                    with suppress(AscertainError):  # somebody was faster, or its lease ends it
+                        yield from releasing(self.engine, asked.ticket)
+                    return
+                self._count(asked)
+                began = self.engine.clock.boottime()
+                try:
+                    one.answer = yield asked
+                except Exception as error:  # noqa: BLE001 - thrown into what asked for it
+                    one.error = error
+                if isinstance(asked, Act | Look):
+                    self.slow = self.engine.clock.boottime() - began > SLOW
+        except StopIteration as end:
+            _tell(end.value, one.snapshot.status.state, self.report)
+        except STORE_DOWN:
+            raise  # nothing can be done about any operation now
+        except Exception as error:  # noqa: BLE001 - one bad operation stops no neighbour
+            yield from self._stumbled(one.snapshot, error)
+
+    def _count(self, asked: Asked) -> None:
+        if isinstance(asked, Act | Look | Sleep):
+            name = type(asked).__name__.lower()
+            self.report.did[name] = self.report.did.get(name, 0) + 1
+
+    def _stumbled(self, snapshot: Snapshot, error: Exception) -> Generator[Asked, Any, None]:
+        try:
+            yield Read(partial(_stumbled, self.engine, snapshot, error, self.report))
+        except STORE_DOWN:
+            raise
+        except Exception as second:  # noqa: BLE001 - it stays due, and is seen again
+            self.report.errors.append(f"{snapshot.operation.key}: {describe(second)}")
+
+
+def _claims_effect(change: Change) -> bool:
+    return change.attempt is not None and change.attempt.kind is not Kind.LOOK_UP
 
 
 def _alarms(engine: Engine, every: int) -> list[Alarm]:
@@ -111,32 +214,6 @@ def _take(engine: Engine, limit: int) -> list[Snapshot]:
     if not names:
         return []
     return engine.store.take(now, now + HOLD, engine.namespace, names, limit)
-
-
-def _carry_on(
-    engine: Engine, snapshot: Snapshot, report: Report
-) -> Generator[Act | Look | Sleep, Any, None]:
-    before = snapshot.status
-    try:
-        steps = driving(engine, engine.case(snapshot), None, engine.clock.boottime())
-        answer: Any = None
-        while True:
-            asked = steps.send(answer)
-            report.did[type(asked).__name__.lower()] = (
-                report.did.get(type(asked).__name__.lower(), 0) + 1
-            )
-            answer = yield asked
-    except StopIteration as end:
-        _tell(end.value, before.state, report)
-    except STORE_DOWN:
-        raise  # nothing can be done about any operation now
-    except Exception as error:  # noqa: BLE001 - one bad operation stops no neighbour
-        try:
-            _stumbled(engine, snapshot, error, report)
-        except STORE_DOWN:
-            raise
-        except Exception as second:  # noqa: BLE001 - it stays due, and is seen again
-            report.errors.append(f"{snapshot.operation.key}: {describe(second)}")
 
 
 def _stumbled(engine: Engine, snapshot: Snapshot, error: Exception, report: Report) -> None:
@@ -159,7 +236,7 @@ def _postpone(engine: Engine, snapshot: Snapshot, said: str = "", wait: int = NE
     if case.status.token is not None or case.status.due_at is None:
         return  # an attempt's lease, or a person, is what it waits for
     at = engine.store.now() + wait
-    engine.advance(case, Step(Do.WAIT, at, said or case.status.said))
+    engine.now(advancing(engine, case, Step(Do.WAIT, at, said or case.status.said)))
 
 
 def _tell(case: Case, before: State, report: Report) -> None:

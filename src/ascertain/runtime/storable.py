@@ -101,6 +101,8 @@ def _seconds(wait: Any) -> float | None:
 
 
 def _evidence(given: Any) -> dict[str, Any]:
+    if given == {}:
+        return {}
     left = [EVIDENCE_BYTES]
     plain = _plain(given if isinstance(given, dict) else {"given": given}, 0, left)
     cut = {"cut": f"longer than {EVIDENCE_BYTES} bytes"} if left[0] < 0 else {}
@@ -138,4 +140,6 @@ def _named(value: Any) -> str:
 
 def _text(text: str) -> str:
     """Replace what one of the databases cannot keep: lone surrogates, NUL."""
+    if text.isascii() and text.isprintable():
+        return text
     return text.encode("utf-8", "replace").decode().replace("\x00", "\ufffd")

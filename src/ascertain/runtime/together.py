@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from ascertain.core.draft import Case
 
-from .engine import Ticket
 from .receipt import Receipt
+from .ticket import Ticket
 
 T = TypeVar("T")
 

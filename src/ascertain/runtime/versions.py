@@ -18,19 +18,19 @@ OLDER_POLL = 1_000_000  # µs between looks at the version before, at first
 WAITED = 8  # the longer it has waited, the rarer the looks: an eighth of that, within bounds
 
 
-def held_by_older(engine: Engine, case: Case, world: World) -> Case | None:
-    """Hold an operation while the one that it follows or undoes may still act."""
+def why_held(engine: Engine, case: Case, world: World) -> str:
+    """Say why an operation must wait for the one that it follows or undoes; "" if it need not."""
     if case.status.attempts:
-        return None
-    why = _older_version(engine, case, world) or _undone(engine, case, world)
-    if not why:
-        return None
+        return ""
+    return _older_version(engine, case, world) or _undone(engine, case, world)
+
+
+def hold(engine: Engine, case: Case, world: World, why: str) -> Change:
+    """Hold an operation while the one that it follows or undoes may still act."""
     waited = max(world.now - case.status.started_at, 0)
     longest = max(case.terms.bounds.longest_delay, OLDER_POLL)
     until = world.now + min(max(waited // WAITED, OLDER_POLL), longest)
-    return engine.write(
-        case, lambda c: people.hold(c, world, engine.clock.token(), why=why, until=until)
-    )
+    return people.hold(case, world, engine.clock.token(), why=why, until=until)
 
 
 def _older_version(engine: Engine, case: Case, world: World) -> str:

@@ -11,7 +11,7 @@ from ascertain.core.machine import is_settled
 from ascertain.core.model import Change, Snapshot
 from ascertain.store.base import Written
 from ascertain.store.loader import Queries, Query
-from ascertain.store.records import request_values, snapshot
+from ascertain.store.records import is_beside, request_values, snapshot
 
 # The statements that this module uses.
 USES = (
@@ -35,6 +35,8 @@ USES = (
     "snapshot_by_id",
     "successor",
 )
+# Their last parameter is none of the record's.
+EXTRA = ("unsettled_update", "reference_insert")
 APPLIED = Written(applied=True)
 
 
@@ -66,7 +68,7 @@ class Applier:
         self.queries = queries
         self.alone = alone
         self._read: dict[str, Callable[[Any], tuple[Any, ...]]] = {
-            name: queries[name].reader(without=1 if "update" in name else 0)
+            name: queries[name].reader(without=1 if name in EXTRA else 0)
             for name in (
                 "operation_insert",
                 "unsettled_insert",
@@ -214,7 +216,8 @@ class Applier:
     def _refer(self, session: Session, change: Change) -> None:
         query = self.queries["reference_insert"]
         for reference in change.references:
-            written = session.do(query, self._read["reference_insert"](reference))
+            beside = is_beside(reference, change.status)
+            written = session.do(query, (*self._read["reference_insert"](reference), beside))
             if written or self.alone:
                 continue
             # Somebody else's commit came between our look and our insert.

@@ -79,11 +79,13 @@ class Store(Protocol):
         """Return the store's clock in µs: the only clock of leases and retention."""
 
     def put(self, change: Change) -> Future[Written]:
-        """Queue one change for the committer; the future resolves once it is durable."""
+        """Queue one change for the committer; the future resolves once it is durable (`write`)."""
 
     def write(self, changes: Sequence[Change]) -> list[Written]:
         """Write changes, each all or nothing, and return when they are durable.
 
+        Where all that are committed together are `lazy`, it may return before the disk has
+        them: a power cut takes them unless anything durable was written after them.
         One answer per change, in order; a bad or conflicting one fails no neighbour.
         """
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from ascertain.core.machine import is_settled
-from ascertain.core.model import Change
-from ascertain.store.records import request_values
+from ascertain.core.model import Attempt, Change, Evidence, Operation, Record, Status
+from ascertain.store.records import is_beside, request_values
 
 
 def apart(changes: Sequence[Change]) -> tuple[list[int], list[int]]:
@@ -56,6 +57,20 @@ def _json(rows: Any) -> str:
     return msgspec.json.encode(rows).decode()
 
 
+def _base(record: type[Record]) -> str:
+    """Return the defaults of a record, which its own JSON leaves out."""
+    fields = msgspec.structs.fields(record)
+    return _json({f.name: f.default for f in fields if f.default is not msgspec.NODEFAULT})
+
+
+BASES = {
+    "operation_base": _base(Operation),
+    "status_base": _base(Status),
+    "attempt_base": _base(Attempt),
+    "evidence_base": _base(Evidence),
+}
+
+
 def parts(changes: Sequence[Change]) -> tuple[list[str], dict[str, Any]]:
     """Return the names of the parts that a group's statement needs, and all its parameters."""
     new = [change.operation for change in changes if change.guard is None]
@@ -68,7 +83,11 @@ def parts(changes: Sequence[Change]) -> tuple[list[str], dict[str, Any]]:
         "settled": [status for settled, status in statuses if settled],
         "attempt": [change.attempt for change in changes if change.attempt is not None],
         "evidence": [entry for change in changes for entry in change.evidence],
-        "reference": [reference for change in changes for reference in change.references],
+        "reference": [
+            {**asdict(reference), "beside": is_beside(reference, change.status)}
+            for change in changes
+            for reference in change.references
+        ],
         "request": [request_values(c.request) for c in changes if c.request is not None],
         "review": [review for change in changes for review in change.reviews],
         "approval": [approval for change in changes for approval in change.approvals],
@@ -77,6 +96,8 @@ def parts(changes: Sequence[Change]) -> tuple[list[str], dict[str, Any]]:
     names = [*(["fresh"] if new else []), *(["gone"] if moving else [])]
     names.append("won_both" if len(names) > 1 else f"won_{names[0]}")
     values: dict[str, Any] = {
+        **BASES,
+        "synchronous_commit": "off" if all(change.lazy for change in changes) else "on",
         "operations": _json(new),
         "moving": [change.status.operation for change in moving],
         "guards": [change.guard for change in moving],

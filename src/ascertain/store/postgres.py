@@ -291,7 +291,7 @@ class PostgresStore(reads.SharedVerbs):
         try:
             with raw.transaction():
                 session = Session(raw)
-                session.ask(self.queries["begin"], (f"{wait}ms",))
+                self._begin(session, wait, lazy=change.lazy)
                 return self._applier.apply(session, change)
         except psycopg.Error as error:
             if kind_of(error) is Kind.LOST:
@@ -306,8 +306,13 @@ class PostgresStore(reads.SharedVerbs):
     def _transaction(self, work: Callable[[apply.Session], T]) -> T:
         with self._explained(), self._pool.use() as raw, raw.transaction():
             session = Session(raw)
-            session.ask(self.queries["begin"], (f"{LOCK_AGAIN}ms",))
+            self._begin(session, LOCK_AGAIN)
             return work(session)
+
+    def _begin(self, session: Session, wait: int, *, lazy: bool = False) -> None:
+        values = {"lock_timeout": f"{wait}ms", "synchronous_commit": "off" if lazy else "on"}
+        query = self.queries["begin"]
+        session.ask(query, query.values(values))
 
     def take(
         self, now: int, until: int, namespace: str, actions: Sequence[str], limit: int

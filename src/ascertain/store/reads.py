@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from ascertain.core.errors import StoreError
+from ascertain.core.keys import new_id
 from ascertain.core.model import (
     Approval,
     Attempt,
@@ -29,6 +31,7 @@ from ascertain.store.records import TABLES, read, snapshot
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Record)
+PRUNED_AT_ONCE = 100  # operations in one transaction
 
 # The statements that this module uses.
 USES = (
@@ -44,6 +47,7 @@ USES = (
     *("prune_due", "prune_operation", "prune_settled", "prune_attempt", "prune_evidence"),
     *("prune_request", "prune_approval"),
     *("check_no_status", "check_two_statuses", "check_no_operation", "check_evidence"),
+    "check_reference",
     *(f"export_{table}" for table in TABLES),
 )
 CHECKS = {
@@ -51,6 +55,7 @@ CHECKS = {
     "check_two_statuses": "operation {} is both settled and unsettled",
     "check_no_operation": "something is stored about operation {}, which is not there",
     "check_evidence": "operation {} has more evidence than its status counts",
+    "check_reference": "an effect reference of operation {} is not the one that its status names",
 }
 IDENTITY = {"namespace", "action", "key"}
 SAME = ("namespace", "action", "key", "run", "event", "ref", "supersedes", "waiting_on")
@@ -193,27 +198,31 @@ class SharedVerbs(ABC):
         """Turn settled operations last changed before that time into tombstones (law 19).
 
         Removes input, result, attempts, evidence, requests and approvals; keeps key,
-        fingerprint, state and effect references. Returns how many; at most `limit`.
+        fingerprint, state and effect references. Returns how many; at most `limit`. Written in
+        pages, each durable by itself, so that nobody waits long for the write lock.
         """
-        due, settled = self.queries["prune_due"], self.queries["prune_settled"]
-        parts = [
-            self.queries[f"prune_{part}"] for part in ("attempt", "evidence", "request", "approval")
-        ]
-        clear = self.queries["prune_operation"]
+        query, pruned = self.queries["prune_due"], 0
+        bounds = {"after": "", "until": new_id(before, 0), "before": before}
+        while pruned < limit:
+            size = min(limit - pruned, PRUNED_AT_ONCE)
+            due = [row[0] for row in self._ask(query, bounds | {"limit": size})]
+            if not due:
+                break
+            pruned += self._transaction(partial(self._bury, due=due, before=before))
+            bounds["after"] = due[-1]
+        return pruned
 
-        def work(session: Session) -> int:
-            bounds = {"before": before, "limit": max(0, min(limit, PAGE))}
-            pruned = 0
-            for (operation,) in session.ask(due, due.values(bounds)):
-                values = settled.values({"operation": operation, "before": before})
-                if not session.do(settled, values):
-                    continue
-                for part in (*parts, clear):
-                    session.do(part, (operation,))
-                pruned += 1
-            return pruned
-
-        return self._transaction(work)
+    def _bury(self, session: Session, due: Sequence[str], before: int) -> int:
+        """Make tombstones of what is still as it was when it was read; return of how many."""
+        settled, buried = self.queries["prune_settled"], 0
+        parts = ("attempt", "evidence", "request", "approval", "operation")
+        for operation in due:
+            values = settled.values({"operation": operation, "before": before})
+            if session.do(settled, values):
+                for part in parts:
+                    session.do(self.queries[f"prune_{part}"], (operation,))
+                buried += 1
+        return buried
 
     def _inconsistencies(self) -> list[str]:
         return [

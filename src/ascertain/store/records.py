@@ -21,6 +21,7 @@ from ascertain.core.model import (
     Review,
     Run,
     Snapshot,
+    State,
     Status,
 )
 
@@ -42,7 +43,7 @@ TABLES: tuple[str, ...] = (
     "expected",
 )
 R = TypeVar("R", bound=Record)
-FLAGS = frozenset({"verify", "hard", "on_absence", "without_proof", "pruned"})
+FLAGS = frozenset({"verify", "hard", "on_absence", "without_proof", "pruned", "beside"})
 
 
 def fields(record: type[Record]) -> tuple[str, ...]:
@@ -89,6 +90,12 @@ def read(record: type[R], row: Sequence[Any]) -> R:
 def snapshot(row: Sequence[Any]) -> Snapshot:
     """Return a joined row as the operation and its status."""
     return Snapshot(operation=read(Operation, row[:WIDTH]), status=read(Status, row[WIDTH:]))
+
+
+def is_beside(reference: Reference, status: Status) -> bool:
+    """Tell whether a reference is another than the one that the status names from now on: core
+    never changes the reference of an operation that is done."""
+    return status.state is not State.DONE or status.ref != reference.reference
 
 
 def request_values(request: FrozenRequest) -> Mapping[str, Any]:

@@ -311,6 +311,7 @@ class SqliteStore(reads.SharedVerbs):
                 writer,
                 lambda: [self._applier.apply(writer, change) for change in changes],
                 waiting,
+                lazy=all(change.lazy for change in changes),
             )
         except Trouble as trouble:
             if trouble.kind is not Kind.ITEM or len(changes) == 1:
@@ -322,8 +323,14 @@ class SqliteStore(reads.SharedVerbs):
         return [answer for change in changes for answer in self._commit([change], waiting)]
 
     def _in_transaction(
-        self, writer: Connection, work: Callable[[], T], waiting: Callable[[], None]
+        self,
+        writer: Connection,
+        work: Callable[[], T],
+        waiting: Callable[[], None],
+        *,
+        lazy: bool = False,
     ) -> T:
+        writer.wait_for_disk(wanted=not lazy)
         if not writer.begin_at_once():
             waiting()
             writer.do("begin immediate")

@@ -24,15 +24,15 @@ from ascertain.core.model import (
     Incarnation,
     Outcome,
     Reason,
-    Reference,
     Run,
     State,
 )
 from ascertain.store.base import Filter, Store
-from ascertain.testing.story import ACTION, NAMESPACE, NOW, ODD, Maker, dump, state, story, write
+from ascertain.testing.store_kept import KeptSuite
+from ascertain.testing.story import ACTION, NAMESPACE, NOW, ODD, Maker, state, story, write
 
 
-class StoreSuite:
+class StoreSuite(KeptSuite):
     """The conformance suite; every test takes an empty store by the fixture `store`."""
 
     # --- new operations --------------------------------------------------------------------
@@ -168,45 +168,6 @@ class StoreSuite:
         new = msgspec.structs.replace(new, also=(closed,))
         assert write(store, new) == write(store, new) == [True]
         assert state(store, old) == closed.status
-
-    # --- effect references -----------------------------------------------------------------
-
-    def test_a_reference_belongs_to_one_operation_per_contract(self, store: Store) -> None:
-        """A collision fails no neighbour."""
-        make = Maker()
-        first, second, third = (make.claim(key) for key in "abc")
-        write(store, first, second, third, make.claim("d"))
-        assert write(store, make.done(first.status, "17")) == [True]
-        taken, fine = make.done(second.status, "17"), make.done(third.status, "18")
-        [no, yes] = store.write([taken, fine])
-        assert (no.applied, no.taken_by) == (False, first.status.operation)
-        assert yes.applied
-        assert state(store, second) == second.status
-        assert store.evidence(second.status.operation) == []
-        other = Reference(contract="x", reference="17", operation=second.status.operation, at=NOW)
-        change = msgspec.structs.replace(make.unknown(second.status), references=(other,))
-        assert write(store, change) == [True]
-        assert [s.operation.key for s in store.find(Filter(ref="17"))] == ["a", "b"]
-
-    def test_a_reference_reported_again_by_its_operation_is_fine(self, store: Store) -> None:
-        """Accepted first, done later."""
-        make = Maker()
-        claims = [make.claim(key) for key in "ab"]
-        write(store, *claims)
-        accepted = [make.done(c.status, c.status.operation, state=State.ACCEPTED) for c in claims]
-        assert write(store, *accepted) == [True, True]
-        done = [make.done(c.status, c.status.operation) for c in accepted]
-        assert write(store, *done) == [True, True]
-        assert len(store.references(claims[0].status.operation)) == 1
-
-    def test_two_of_one_group_that_name_one_reference(self, store: Store) -> None:
-        """The first has it."""
-        make = Maker()
-        claims = [make.claim(key) for key in "ab"]
-        write(store, *claims)
-        answers = store.write([make.done(claim.status, "17") for claim in claims])
-        assert [answer.applied for answer in answers] == [True, False]
-        assert answers[1].taken_by == claims[0].status.operation
 
     # --- attempts, evidence and what belongs to an operation -------------------------------
 
@@ -445,47 +406,6 @@ class StoreSuite:
         assert [getattr(answer, "applied", None) for answer in answers] == [True, None, True]
         found = store.by_keys(NAMESPACE, [(ACTION, key) for key in "abc"])
         assert [one is not None for one in found] == [True, True, False]
-
-    # --- retention, export, integrity ------------------------------------------------------
-
-    def test_a_tombstone_keeps_what_prevents_duplicates(self, store: Store) -> None:
-        """Law 19; nothing unresolved is touched."""
-        make = Maker()
-        claims = [make.claim(key) for key in "abcd"]
-        write(store, *claims)
-        done = [make.done(claim.status, claim.status.operation) for claim in claims[:3]]
-        done[1] = msgspec.structs.replace(done[1], reviews=(make.review(done[1].status),))
-        write(store, *done)
-        assert store.prune(NOW, 10) == 0
-        assert store.prune(NOW + 2, 1) == 1
-        assert store.prune(NOW + 2, 10) == 1  # not the one under review, not the running one
-        assert store.prune(NOW + 2, 10) == 0
-        [pruned] = store.by_keys(NAMESPACE, [(ACTION, "a")])
-        assert pruned is not None
-        assert (pruned.operation.input, pruned.operation.fingerprint) == (None, "f" * 64)
-        assert pruned.status == msgspec.structs.replace(done[0].status, result=None)
-        gone = pruned.operation.id
-        assert (store.attempts(gone), store.evidence(gone)) == ([], [])
-        assert len(store.references(gone)) == 1
-        assert write(store, make.claim("a")) == [False]
-        late = make.next(pruned.status, confirmed_by="event")
-        assert write(store, late) == [True]
-        assert [entry.seq for entry in store.evidence(gone)] == [2]
-        assert store.check() == []
-
-    def test_everything_is_exported_in_a_fixed_order(self, store: Store) -> None:
-        """As plain values that JSON can hold."""
-        story(store)
-        rows = dump(store)
-        assert rows == dump(store)
-        tables = [table for table, _ in rows]
-        assert set(tables) == {
-            *("meta", "incarnation", "operation", "unsettled", "settled", "attempt", "evidence"),
-            *("reference", "request", "review", "approval", "control", "run", "expected"),
-        }
-        assert tables == sorted(tables, key=tables.index)
-        assert msgspec.json.decode(msgspec.json.encode(rows)) == [list(row) for row in rows]
-        assert store.check() == []
 
 
 def _refused(call: Callable[[], object]) -> bool:

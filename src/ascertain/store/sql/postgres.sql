@@ -2,14 +2,15 @@
 
 -- A whole group of changes goes in one statement: one round trip, one transaction, no BEGIN and no
 -- COMMIT. It is composed of group_begin, the parts that the group needs, and group_end, because
--- each part costs time to plan. Rows come as JSON whose keys are the columns.
+-- each part costs time to plan. Rows come as JSON whose keys are the columns; a column that is not
+-- named is as in the base, which has the defaults of the record.
 
 -- name: group_begin
 -- For this transaction alone, so that it holds behind PgBouncer too. A commit returns when it
--- survives power loss, whatever the server's default is (law 1).
+-- survives power loss, whatever the server's default is (law 1), unless all in it are lazy.
 with settings as materialized (
     select set_config('lock_timeout', :lock_timeout, true),
-        set_config('synchronous_commit', 'on', true)
+        set_config('synchronous_commit', :synchronous_commit, true)
 );
 
 -- name: group_fresh
@@ -24,7 +25,10 @@ fresh as (
         x.id, x.namespace, x.action, x.key, x.fingerprint, x.input, x.content_hash, x.contract,
         x.scope, x.title, x.run, x.event, x.supersedes, x.compensates, x.repeats, x.why,
         x.source, x.created_at
-    from settings, json_populate_recordset(cast(null as operation), cast(:operations as json)) as x
+    from settings, json_populate_recordset(
+        json_populate_record(cast(null as operation), cast(:operation_base as json)),
+        cast(:operations as json)
+    ) as x
     order by x.namespace, x.action, x.key
     on conflict do nothing
     returning id
@@ -65,7 +69,10 @@ write_unsettled as (
         x.token, x.kind, x.attempts, x.lookups, x.epoch, x.target_key, x.first_claim_at,
         x.last_deadline, x.owner, x.ref, x.result, x.confirmed_at, x.confirmed_by, x.said,
         x.entries, x.verify, x.forced_by, x.started_at, x.updated_at
-    from json_populate_recordset(cast(null as unsettled), cast(:unsettled_rows as json)) as x
+    from json_populate_recordset(
+        json_populate_record(cast(null as unsettled), cast(:status_base as json)),
+        cast(:unsettled_rows as json)
+    ) as x
     where x.operation in (select w.operation from won as w)
 );
 
@@ -82,7 +89,10 @@ write_settled as (
         x.token, x.kind, x.attempts, x.lookups, x.epoch, x.target_key, x.first_claim_at,
         x.last_deadline, x.owner, x.ref, x.result, x.confirmed_at, x.confirmed_by, x.said,
         x.entries, x.verify, x.forced_by, x.started_at, x.updated_at
-    from json_populate_recordset(cast(null as settled), cast(:settled_rows as json)) as x
+    from json_populate_recordset(
+        json_populate_record(cast(null as settled), cast(:status_base as json)),
+        cast(:settled_rows as json)
+    ) as x
     where x.operation in (select w.operation from won as w)
 );
 
@@ -96,7 +106,10 @@ write_attempt as (
     select
         x.token, x.operation, x.kind, x.epoch, x.started_at, x.deadline, x.hard, x.taken_from,
         x.on_absence, x.without_proof, x.revision, x.scope, x.worker, x.outcome, x.ended_at
-    from json_populate_recordset(cast(null as attempt), cast(:attempt_rows as json)) as x
+    from json_populate_recordset(
+        json_populate_record(cast(null as attempt), cast(:attempt_base as json)),
+        cast(:attempt_rows as json)
+    ) as x
     where x.operation in (select w.operation from won as w)
 );
 
@@ -122,7 +135,10 @@ write_evidence as (
     )
     select
         x.operation, x.seq, x.id, x.at, x.kind, x.shows, x.attempt, x.by, x.said, x.data
-    from json_populate_recordset(cast(null as evidence), cast(:evidence_rows as json)) as x
+    from json_populate_recordset(
+        json_populate_record(cast(null as evidence), cast(:evidence_base as json)),
+        cast(:evidence_rows as json)
+    ) as x
     where x.operation in (select w.operation from won as w)
 );
 
@@ -131,10 +147,10 @@ write_evidence as (
 -- changes are written apart.
 write_reference as (
     insert into reference (
-        contract, reference, operation, at
+        contract, reference, operation, at, beside
     )
     select
-        x.contract, x.reference, x.operation, x.at
+        x.contract, x.reference, x.operation, x.at, x.beside
     from json_populate_recordset(cast(null as reference), cast(:reference_rows as json)) as x
     where x.operation in (select w.operation from won as w)
     on conflict (reference, contract) do update set
@@ -217,7 +233,7 @@ select cast(extract(epoch from clock_timestamp()) * 1000000 as bigint);
 -- For every transaction of more than one statement; see group_begin. A client that vanished without
 -- a word must not hold its rows for hours: the re-run on another connection waits for them.
 select set_config('lock_timeout', :lock_timeout, true),
-    set_config('synchronous_commit', 'on', true),
+    set_config('synchronous_commit', :synchronous_commit, true),
     set_config('idle_in_transaction_session_timeout', '3s', true);
 
 -- name: snapshots

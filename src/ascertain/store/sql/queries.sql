@@ -91,9 +91,9 @@ insert into evidence (
 -- name: reference_insert
 -- Reported again by its own operation, it is there already.
 insert into reference (
-    contract, reference, operation, at
+    contract, reference, operation, at, beside
 ) values (
-    :contract, :reference, :operation, :at
+    :contract, :reference, :operation, :at, :beside
 )
 on conflict do nothing;
 
@@ -282,11 +282,15 @@ where operation = :operation
 order by seq;
 
 -- name: references
--- The effect references of an operation, oldest first.
-select
-    contract, reference, operation, at
+-- The effect references of an operation, oldest first: those beside the one that its status names
+-- since it is done, and that one, by its name.
+select contract, reference, operation, at
 from reference
-where operation = :operation
+where operation = :operation and beside
+union all
+select r.contract, r.reference, r.operation, r.at
+from status as s join reference as r on r.reference = s.ref
+where s.operation = :operation and r.operation = :operation and not r.beside
 order by at, contract, reference;
 
 -- name: requests
@@ -453,14 +457,15 @@ insert into meta (name, value) values (:name, :value)
 on conflict do nothing;
 
 -- name: prune_due
--- Settled, old, no tombstone yet, and no person still has to decide about it (law 19).
+-- Settled, old, no tombstone yet, and no person still has to decide about it (law 19). In the order
+-- of ids, which begin with time: what was made after `until` was not settled before it.
 select s.operation
 from settled as s
-where not s.pruned and s.updated_at < :before
+where s.operation > :after and s.operation < :until and not s.pruned and s.updated_at < :before
     and not exists (
         select 1 from review as r where r.operation = s.operation and r.closed_at is null
     )
-order by s.updated_at
+order by s.operation
 limit :limit;
 
 -- name: prune_operation
@@ -468,9 +473,9 @@ limit :limit;
 update operation set input = null where id = :operation;
 
 -- name: prune_settled
--- Guarded: whoever learned something about it meanwhile keeps it.
+-- Guarded: whoever learned something about it, or opened a review, meanwhile keeps it.
 update settled set result = null, pruned = true
-where operation = :operation and updated_at < :before;
+where operation = :operation and updated_at < :before and not pruned;
 
 -- name: prune_attempt
 -- A tombstone keeps key, fingerprint, state and effect references.
@@ -521,6 +526,15 @@ limit 100;
 -- A status counts every entry of its evidence.
 select s.operation from status as s
 where exists (select 1 from evidence as e where e.operation = s.operation and e.seq > s.entries)
+limit 100;
+
+-- name: check_reference
+-- What is not `beside` is the reference that its operation's status names, or nobody finds it.
+select r.operation from reference as r
+where not r.beside
+    and not exists (
+        select 1 from status as s where s.operation = r.operation and s.ref = r.reference
+    )
 limit 100;
 
 -- name: export_meta

@@ -109,8 +109,6 @@ create table settled (
     pruned integer not null default 0 check (pruned in (0, 1))
 ) strict, without rowid;
 
-create index settled_age on settled (updated_at) where not pruned;
-
 create view status as
     select operation, namespace, action, state, reason, waiting_on, due_at, stamp, token, kind,
         attempts, lookups, epoch, target_key, first_claim_at, last_deadline, owner, ref, result,
@@ -160,16 +158,19 @@ create table evidence (
     primary key (operation, seq)
 ) strict, without rowid;
 
--- The target's own ids of what was made: one belongs to one operation per contract.
+-- The target's own ids of what was made: one belongs to one operation per contract. An operation's
+-- are found without an index of their own: the one that its status names since it is done, by that
+-- name; the few others, those `beside` it, by an index that holds only them.
 create table reference (
     contract text not null,
     reference text not null,
     operation text not null,
     at integer not null,
+    beside integer not null check (beside in (0, 1)),
     primary key (reference, contract)
 ) strict, without rowid;
 
-create index reference_operation on reference (operation);
+create index reference_beside on reference (operation) where beside;
 
 create table request (
     operation text not null,
