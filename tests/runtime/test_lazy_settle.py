@@ -10,9 +10,12 @@ from typing import Any
 import apsw
 import psycopg
 import pytest
+from msgspec.structs import replace
 
 import ascertain
 from ascertain import ActionInvalid, State
+from ascertain.store.bulk import parts
+from ascertain.testing.story import Maker, write
 from shop import Shop, register
 
 FIRST = 3  # operations before counting: the log's header, the control, the pages of a new file
@@ -127,10 +130,6 @@ def test_on_sqlite_other_writes_wait_after_a_lazy_one(syncs: Counter[str], tmp_p
 
 
 def test_a_group_with_one_durable_change_is_durable(syncs: Counter[str], tmp_path: Path) -> None:
-    from msgspec.structs import replace
-
-    from ascertain.testing.story import Maker, write
-
     store, make = ascertain.open_store(tmp_path / "a.db"), Maker()
     claims = [make.claim(key) for key in "abcd"]
     write(store, *claims)
@@ -138,9 +137,12 @@ def test_a_group_with_one_durable_change_is_durable(syncs: Counter[str], tmp_pat
     syncs.clear()
     write(store, ends[0], ends[1])
     assert syncs["wal"] == 0
-    write(store, ends[2], replace(ends[3], lazy=False))
+    mixed = [ends[2], replace(ends[3], lazy=False)]
+    write(store, *mixed)
     assert syncs["wal"] == 1
     store.close()
+    # PostgreSQL writes a group by one statement, which says for all of it whether it waits.
+    assert [parts(g)[1]["synchronous_commit"] for g in (ends[:2], mixed)] == ["off", "on"]
 
 
 SPY = """

@@ -107,8 +107,8 @@ class Process:
                 return (yield from self.write(change))
             case Queue(change):
                 return (yield from self.queue(change))
-            case Wait(future):
-                return outcome(future)
+            case Wait(commit):
+                return outcome(commit)
         return None
 
     def write(self, change: Change) -> Generator[int, None, Written]:

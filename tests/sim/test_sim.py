@@ -96,7 +96,7 @@ SEEN: list[tuple[str, Mutant, str, dict[str, Any]]] = [
     ("lease", leads(Input.EXPIRED, State.RUNNING, State.PENDING), "duplicated",
      {"kind": "searchable"}),
     ("quiet period", no_quiet_period, "duplicated", {"kind": "searchable"}),
-    ("window", no_own_deadline, "blind_resend", {"kind": "idempotent/short"}),
+    ("window", no_own_deadline, "blind_resend", {"kind": "idempotent/short", "often": "checked"}),
     ("fingerprint", says(beginning, "same", None), "law 9",
      {"kind": "identified", "scenario": "other input", "callers": 2}),
     ("older version", says(versions, "_older_version", ""), "law 10",

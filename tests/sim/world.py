@@ -269,6 +269,10 @@ class World:
         self._rouse(due)
 
 
+# How likely trouble is at a verb: `beside` is what every decision is made on.
+WEIGHTS = {"write": 0.02, "beside": 0.02}
+
+
 class Front:
     """The store as one actor sees it: before and after any call it may crash or freeze."""
 
@@ -287,7 +291,7 @@ class Front:
         world, actor = self.world, self.actor
         if actor.careful or world.quiet:
             return
-        weight = 0.02 if name == "write" else 0.004
+        weight = WEIGHTS.get(name, 0.004)
         event = world.adversary.ask(f"{actor.name}:{when}", weight, lambda r: (
             ("crash",) if (x := r.random()) < 0.4
             else ("down",) if x < 0.5 and when == "before"

@@ -95,10 +95,17 @@ class TestWhoCommits:
             committer.write([change])
         assert recorder.calls[-1] == (threading.get_ident(), 1)
 
-    def test_a_future_cannot_be_cancelled(self, committer):
-        future = committer.put(Maker().claim("a"))
-        assert not future.cancel()
-        assert future.result(5) is APPLIED
+    def test_who_queued_a_change_is_told_when_it_has_landed(self, committer, recorder):
+        landed = threading.Event()
+        recorder.go.clear()
+        commit = committer.put(Maker().claim("a"), landed.set)
+        with pytest.raises(TimeoutError):
+            commit.result(0.01)
+        assert not landed.is_set()
+        recorder.go.set()
+        assert landed.wait(5)
+        assert commit.result(0) is APPLIED
+        assert commit.result(0) is APPLIED
 
 
 class TestFailures:

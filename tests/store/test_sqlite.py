@@ -114,10 +114,12 @@ def test_the_statements_of_the_hot_path_use_an_index(tmp_path):
     writer = store._write_connection()
     # Exports and checks read all, lists are bounded, and the working set is small.
     exempt = ("check_", "export_", "find", "reviews_all", "reviews_open_any", "counts", "incarn")
+    own = ("SCAN ends", "SCAN VALUES CLAUSE")  # of what a group brings itself
     for name, query in store.queries.items():
         if name.startswith(exempt):
             continue
         plan = writer.ask(f"explain query plan {query}", [None] * len(query.params))
         scans = [row[3] for row in plan if row[3].startswith("SCAN") and "CONSTANT" not in row[3]]
+        scans = [scan for scan in scans if scan not in own]
         assert not scans, name
     store.close()

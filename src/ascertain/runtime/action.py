@@ -92,6 +92,7 @@ class Definition:
         self.sends_itself = False  # seen acting without call.http, against its declaration
         self.template = keys.KeyTemplate(declaration.key) if isinstance(
             declaration.key, str) else None  # fmt: skip
+        self.check_input: Callable[[Mapping[str, Any]], None] | None = None  # of a description
         self.always_review = False  # an unknown outcome can only end with a person
         self._assumptions: tuple[Any, Any] = (None, None)
         self._warned: set[str] = set()
@@ -262,6 +263,8 @@ class Definition:
                 f" cut took: register one (@….lookup), or leave out settle='lazy'"
             )
         values = self.bind(given)
+        if self.check_input is not None:
+            self.check_input(values)
         what = f"action {self.name}: input"
         data = keys.canonical(values, what=what, limit=self.declared.max_input)
         key = self.key(values, now)

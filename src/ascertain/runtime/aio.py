@@ -11,10 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from typing import Any, Self, TypeVar
 
 from msgspec.structs import replace
@@ -24,7 +21,7 @@ from ascertain.core.model import ActFinding, Expected
 from ascertain.core.reconcile import Do, LookReport
 
 from . import perform
-from .asks import Read, Storing, Write
+from .asks import Read, Storing, Write, outcome
 from .attempts import claiming, finishing, releasing
 from .beginning import beginning
 from .declare import BoundAction, Declaring
@@ -34,6 +31,7 @@ from .engine import Engine
 from .flow import RunView
 from .ledger import CONCURRENCY, Action, Driver, Ledger, current_run, other_content
 from .looking import finding_of_look, start_looking
+from .loop import Flight, away, hop, in_thread, patiently, threads
 from .receipt import Receipt, receipt
 from .recovery import Report, sweeping
 from .ticket import Ticket
@@ -41,63 +39,6 @@ from .together import all_or_first_error
 from .versions import check_undo
 
 T = TypeVar("T")
-THREADS = 16  # ledger steps under way at once in one process
-
-
-class Threads:
-    """Where ledger steps run, and apart from them plain functions of actions: however long
-    these take, no outcome waits for them."""
-
-    def __init__(self) -> None:
-        """Start without a thread."""
-        self.steps = ThreadPoolExecutor(THREADS, thread_name_prefix="ascertain-aio")
-        self.code = ThreadPoolExecutor(THREADS, thread_name_prefix="ascertain-code")
-
-
-_threads = Threads()
-os.register_at_fork(after_in_child=_threads.__init__)  # type: ignore[misc]  # threads stay behind
-
-
-async def hop(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """Run a ledger step in a thread and wait for it; see `_away`."""
-    return await _away(_threads.steps, lambda: function(*args, **kwargs))
-
-
-async def _away(pool: ThreadPoolExecutor, function: Callable[[], T]) -> T:
-    """Run a function in a thread and wait for it, whatever happens to the caller.
-
-    A cancellation that arrives meanwhile is raised after the step has ended, so that what was
-    written is known and recorded.
-    """
-    value, cancelled = await _patiently(_in_thread(pool, function))
-    if cancelled is not None:
-        raise cancelled
-    return value
-
-
-def _in_thread(pool: ThreadPoolExecutor, function: Callable[[], T]) -> asyncio.Future[T]:
-    context = copy_context()
-    return asyncio.get_running_loop().run_in_executor(pool, lambda: context.run(function))
-
-
-async def _patiently(
-    future: asyncio.Future[T],
-) -> tuple[T, asyncio.CancelledError | None]:
-    """Wait for a future even if the caller is cancelled; return that cancellation with its
-    value. Where both went wrong, the cancellation is raised."""
-    cancelled: asyncio.CancelledError | None = None
-    while not future.done():
-        try:
-            await asyncio.shield(future)
-        except asyncio.CancelledError as error:
-            if future.cancelled():
-                raise
-            cancelled = error
-        except Exception:  # noqa: BLE001 - raised by result() below
-            break
-    if cancelled is not None and (future.cancelled() or future.exception() is not None):
-        raise cancelled
-    return future.result(), cancelled
 
 
 class AsyncAction(BoundAction):
@@ -201,16 +142,16 @@ class AsyncDriver:
                 value: T = end.value
                 return value
             answer = error = None
-            if cancelled is not None and not isinstance(asked, Write | Read):
-                if isinstance(asked, Act | Look):
+            if cancelled is not None and isinstance(asked, Act | Look | Sleep):
+                if not isinstance(asked, Sleep):
                     await self.give_back(asked.ticket)
                 raise cancelled
             try:
-                if isinstance(asked, Write | Read):
+                if isinstance(asked, Act | Look | Sleep):
+                    answer = await self._carry_out(asked, errors)
+                else:
                     answer, stopped = await self._stored(asked)
                     cancelled = cancelled or stopped
-                else:
-                    answer = await self._carry_out(asked, errors)
             except Exception as raised:  # noqa: BLE001 - thrown into what asked for it
                 error = raised
 
@@ -236,19 +177,38 @@ class AsyncDriver:
             except Exception as raised:  # noqa: BLE001 - thrown into what asked for it
                 error = raised
 
-    async def _stored(self, asked: Write | Read) -> tuple[Any, asyncio.CancelledError | None]:
+    async def _stored(
+        self, asked: Write | Read | Queue | Wait
+    ) -> tuple[Any, asyncio.CancelledError | None]:
         """Write or read, and wait for it whatever happens to the caller: what was written is
         known. The commit is awaited without a thread, so many callers share it."""
-        if isinstance(asked, Read):
-            return await _patiently(_in_thread(_threads.steps, asked.what))
-        return await _patiently(asyncio.wrap_future(self.engine.store.put(asked.change)))
+        match asked:
+            case Read(what):
+                return await patiently(in_thread(threads.steps, what))
+            case Queue(change):
+                return Flight(self.engine.store, change), None
+            case Wait(commit):
+                assert isinstance(commit, Flight)
+                cancelled = await commit.landed()
+                return outcome(commit), cancelled
+            case Write(change):
+                flight = Flight(self.engine.store, change)
+                cancelled = await flight.landed()
+                try:
+                    return flight.result(), cancelled
+                except Exception as error:
+                    if cancelled is not None:
+                        raise cancelled from error
+                    raise
 
     async def give_back(self, ticket: Ticket) -> None:
         """Give back a claim whose action never started."""
         with contextlib.suppress(Conflict):  # its lease ran out meanwhile, or it was settled
             await self.finished(releasing(self.engine, ticket))
 
-    async def _carry_out(self, asked: Asked, errors: list[BaseException] | None) -> Any:
+    async def _carry_out(
+        self, asked: Act | Look | Sleep, errors: list[BaseException] | None
+    ) -> ActFinding | LookReport | None:
         match asked:
             case Act(ticket):
                 return await self.act(ticket, errors)
@@ -256,13 +216,6 @@ class AsyncDriver:
                 return await self.look(ticket)
             case Sleep(duration):
                 await asyncio.sleep(duration / 1e6)
-            case Queue(change):
-                return self.engine.store.put(change)
-            case Wait(future):
-                try:
-                    return await asyncio.shield(asyncio.wrap_future(future)), None
-                except Exception as error:  # noqa: BLE001 - thrown into what asked for it
-                    return None, error
         return None
 
     async def act(
@@ -272,7 +225,7 @@ class AsyncDriver:
         it was begun; a cancellation is settled here, as unknown, before it goes on (law 3)."""
         d = ticket.definition
         if d.declared.kind == "bulk":
-            return await _away(_threads.code, lambda: Driver(self.engine).act(ticket))
+            return await away(threads.code, lambda: Driver(self.engine).act(ticket))
         call = perform.make_call(self.engine, ticket, effect=True)
         kept: list[Any] = []
         interrupt: BaseException | None = None
@@ -360,7 +313,7 @@ async def _run(
     is in `kept` even if its caller is cancelled."""
     if on_loop:
         return await function(*args, **(given or {}))
-    await _away(_threads.code, lambda: kept.append(function(*args, **(given or {}))))
+    await away(threads.code, lambda: kept.append(function(*args, **(given or {}))))
     if inspect.isawaitable(kept[0]):  # of an object, or of a decorated coroutine function
         return await kept.pop()
     return kept[0]
@@ -376,6 +329,7 @@ class AsyncLedger:
         self.wait = ledger.wait
         declaring = Declaring(self.engine, AsyncAction)
         self.action, self.step, self.flow = declaring.action, declaring.step, declaring.flow
+        self.actions = declaring.actions
         self._driver = AsyncDriver(self.engine)
 
     @classmethod

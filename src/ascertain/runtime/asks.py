@@ -8,15 +8,12 @@ commits wait for the disk together.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from ascertain.core.model import Change
-from ascertain.store.base import Store, Written
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
+from ascertain.store.base import Commit, Store, Written
 
 T = TypeVar("T")
 
@@ -72,7 +69,7 @@ def together(store: Store, steps: Sequence[Storing[T]]) -> list[T | Exception]:
     done: dict[int, T | Exception] = {}
     ready: list[tuple[int, Any, Exception | None]] = [(n, None, None) for n in range(len(steps))]
     while ready:
-        writes: list[tuple[int, Future[Written]]] = []
+        writes: list[tuple[int, Commit]] = []
         for place, answer, error in ready:
             try:
                 writes.append((place, store.put(to_write(steps[place], answer, error).change)))
@@ -80,13 +77,13 @@ def together(store: Store, steps: Sequence[Storing[T]]) -> list[T | Exception]:
                 done[place] = end.value
             except Exception as raised:  # noqa: BLE001 - returned
                 done[place] = raised
-        ready = [(place, *outcome(future)) for place, future in writes]
+        ready = [(place, *outcome(commit)) for place, commit in writes]
     return [done[place] for place in range(len(steps))]
 
 
-def outcome(future: Future[Written]) -> tuple[Written | None, Exception | None]:
+def outcome(commit: Commit) -> tuple[Written | None, Exception | None]:
     """Wait for a commit; return its answer or what it raises."""
     try:
-        return future.result(), None
+        return commit.result(), None
     except Exception as error:  # noqa: BLE001 - thrown into what asked for it
         return None, error

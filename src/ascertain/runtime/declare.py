@@ -101,6 +101,7 @@ class Declaring:
     def __init__(self, engine: Engine, bound: type[Any]) -> None:
         """`bound` is the ledger's own subclass of BoundAction."""
         self.engine, self._bound = engine, bound
+        self.actions: dict[str, Any] = {}  # what was registered, by name
 
     def action(
         self,
@@ -200,7 +201,8 @@ class Declaring:
         if always_review(definition.terms):
             definition.always_review = True
         engine.actions[declaration.name] = definition
-        return self._bound(engine, definition, Options())
+        self.actions[declaration.name] = self._bound(engine, definition, Options())
+        return self.actions[declaration.name]
 
     def _keys_kept(self, definition: Definition) -> None:
         """Refuse another key template than the one that made the keys in the store: the same

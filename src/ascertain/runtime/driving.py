@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -17,16 +17,12 @@ from ascertain.core.draft import Case
 from ascertain.core.errors import Conflict
 from ascertain.core.model import Change, Kind, State
 from ascertain.core.reconcile import Do
+from ascertain.store.base import Commit
 
 from .asks import Read, Storing, Write
 from .attempts import advancing, claiming, ending, expiring, finding_out
 from .engine import ACTIONS, Engine
 from .ticket import Ticket
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
-
-    from ascertain.store.base import Written
 
 POLL = 100_000  # µs between looks at an operation that somebody else is working on
 
@@ -51,7 +47,7 @@ class Sleep(msgspec.Struct, frozen=True):
 
 
 class Queue(msgspec.Struct, frozen=True):
-    """Commit a change without waiting; answered with a future at once."""
+    """Commit a change without waiting; answered at once, with what to wait for."""
 
     change: Change
 
@@ -59,7 +55,7 @@ class Queue(msgspec.Struct, frozen=True):
 class Wait(msgspec.Struct, frozen=True):
     """Wait for a queued commit; answered with its (Written or None, error or None)."""
 
-    future: Future[Written]
+    commit: Commit
 
 
 Asked = Act | Look | Sleep | Write | Read | Queue | Wait

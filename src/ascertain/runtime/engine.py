@@ -18,7 +18,7 @@ from ascertain.core.draft import Case
 from ascertain.core.errors import UnknownAction, UnknownOperation
 from ascertain.core.model import ActFinding, Change, Snapshot
 from ascertain.core.reconcile import Do, LookReport, Step, World, next_step
-from ascertain.store.base import Filter, Store
+from ascertain.store.base import Store
 
 from . import attempts, beginning
 from .action import Definition, Intent
@@ -77,27 +77,26 @@ class Engine:
 
     def case(self, snapshot: Snapshot, terms: Terms | None = None) -> Case:
         """Read everything that a decision about an operation needs."""
-        ident = snapshot.operation.id
-        if terms is None:
-            terms = self.definition(snapshot.operation.action).terms
-        newer = self.successor(ident)
-        return Case(
-            operation=snapshot.operation,
-            status=snapshot.status,
-            terms=terms,
-            attempts=self.store.attempts(ident),
-            reviews=self.store.reviews(snapshot.operation.namespace, ident),
-            successor=newer.status if newer else None,
-        )
+        return self.cases([snapshot], terms)[0]
+
+    def cases(self, snapshots: Sequence[Snapshot], terms: Terms | None = None) -> list[Case]:
+        """Read everything that decisions about operations need; `terms` are those of all."""
+        beside = self.store.beside([s.operation.id for s in snapshots])
+        return [
+            Case(
+                operation=s.operation,
+                status=s.status,
+                terms=terms or self.definition(s.operation.action).terms,
+                attempts=(own := beside[s.operation.id]).attempts,
+                reviews=own.reviews,
+                successor=own.successor.status if own.successor else None,
+            )
+            for s in snapshots
+        ]
 
     def again(self, case: Case) -> Case:
         """Read an operation again."""
         return self.case(self.snapshot(case.operation.id), case.terms)
-
-    def successor(self, ident: str) -> Snapshot | None:
-        """Return the operation that supersedes this one, if any."""
-        found = self.store.find(Filter(namespace=self.namespace, supersedes=ident), limit=1)
-        return found[0] if found else None
 
     def target_key(self, action: str, key: str, epoch: int) -> str:
         """Return the target key of an epoch, 26 characters."""

@@ -125,7 +125,8 @@ def _latest(engine: Engine, snapshot: Snapshot) -> Snapshot:
     for _ in range(100):
         if snapshot.status.reason != "superseded":
             break
-        newer = engine.successor(snapshot.operation.id)
+        ident = snapshot.operation.id
+        newer = engine.store.beside([ident])[ident].successor
         if newer is None:
             break
         snapshot = newer

@@ -11,7 +11,7 @@ from ascertain.core import keys, people
 from ascertain.core.contract import Terms
 from ascertain.core.draft import Case
 from ascertain.core.errors import ApprovalStale, Refused
-from ascertain.core.model import Change, FrozenRequest, Operation, Request, Snapshot, Status
+from ascertain.core.model import Change, FrozenRequest, Operation, Request, Status
 from ascertain.store.base import Store
 
 from .action import Definition
@@ -111,9 +111,9 @@ def check_approval(store: Store, case: Case, frozen: FrozenRequest | None) -> No
         )
 
 
-def ask_again(engine: Engine, snapshot: Snapshot, until: int) -> None:
+def ask_again(engine: Engine, case: Case, until: int) -> None:
     """Ask for the consent to what would be sent now, so that a person is next (law 11)."""
-    ident = snapshot.operation.id
+    ident = case.operation.id
 
     def decide(case: Case) -> Change:
         known = engine.store.requests(ident)
@@ -123,7 +123,7 @@ def ask_again(engine: Engine, snapshot: Snapshot, until: int) -> None:
             digest=digest, until=until,
         )  # fmt: skip
 
-    engine.write(engine.case(engine.snapshot(ident)), decide)
+    engine.write(engine.again(case), decide)
 
 
 def request_of(frozen: FrozenRequest | None) -> Request | None:

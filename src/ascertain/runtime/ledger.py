@@ -69,6 +69,7 @@ class Ledger(Desk):
         declaring = Declaring(self.engine, Action)
         self._declaring = declaring
         self.action, self.step, self.flow = declaring.action, declaring.step, declaring.flow
+        self.actions = declaring.actions
         self.driver = Driver(self.engine)
         self._worker: Worker | None = None
 
@@ -328,8 +329,8 @@ class Driver:
                 self.engine.clock.sleep(duration)
             case Queue(change):
                 return self.engine.store.put(change)
-            case Wait(future):
-                return outcome(future)
+            case Wait(commit):
+                return outcome(commit)
         return None
 
     def act(self, ticket: Ticket, errors: list[BaseException] | None = None) -> ActFinding | None:

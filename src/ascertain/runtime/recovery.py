@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -27,8 +27,9 @@ from ascertain.core.errors import (
     StoreUnavailable,
 )
 from ascertain.core.machine import is_settled
-from ascertain.core.model import Change, Kind, Snapshot, State, WaitingOn
+from ascertain.core.model import Change, Kind, State, WaitingOn
 from ascertain.core.reconcile import Do, Step
+from ascertain.store.base import Commit
 from ascertain.targets.classify import describe
 
 from . import freezing
@@ -37,11 +38,6 @@ from .asks import Read, Write
 from .attempts import advancing, releasing
 from .driving import Act, Asked, Driving, Look, Queue, Sleep, Wait, driving
 from .engine import Engine
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
-
-    from ascertain.store.base import Written
 
 HOLD = 30_000_000  # µs that a taken operation is passed by by other workers
 TAKE = 50  # operations taken at once
@@ -113,8 +109,8 @@ def sweeping(
 class _One:
     """One operation under way, and what its steps wait for."""
 
-    def __init__(self, snapshot: Snapshot, steps: Driving) -> None:
-        self.snapshot, self.steps = snapshot, steps
+    def __init__(self, case: Case, steps: Driving) -> None:
+        self.case, self.steps = case, steps
         self.answer: Any = None
         self.error: Exception | None = None
 
@@ -134,27 +130,23 @@ class _Crowd:
 
     def __init__(self, engine: Engine, report: Report, stop: Callable[[], bool]) -> None:
         self.engine, self.report, self.stop = engine, report, stop
-        self.committing: deque[tuple[_One, Future[Written]]] = deque()
+        self.committing: deque[tuple[_One, Commit]] = deque()
         self.slow = True
 
-    def carry_on(self, taken: Sequence[Snapshot]) -> Generator[Asked, Any, None]:
+    def carry_on(self, taken: Sequence[Case]) -> Generator[Asked, Any, None]:
         """Take each as far as it can go now; what goes wrong with one stops no neighbour."""
         waiting = deque(taken)
         while (waiting and not self.stop()) or self.committing:
             room = 1 if self.slow else TOGETHER
             if waiting and len(self.committing) < room and not self.stop():
-                snapshot = waiting.popleft()
+                case = waiting.popleft()
                 self.report.worked += 1
-                yield from self._until_it_commits(_One(snapshot, self._steps(snapshot)))
+                steps = driving(self.engine, case, None, self.engine.clock.boottime())
+                yield from self._until_it_commits(_One(case, steps))
                 continue
-            one, future = self.committing.popleft()
-            one.answer, one.error = yield Wait(future)
+            one, commit = self.committing.popleft()
+            one.answer, one.error = yield Wait(commit)
             yield from self._until_it_commits(one)
-
-    def _steps(self, snapshot: Snapshot) -> Driving:
-        engine = self.engine
-        case = yield Read(partial(engine.case, snapshot))
-        return (yield from driving(engine, case, None, engine.clock.boottime()))
 
     def _until_it_commits(self, one: _One) -> Generator[Asked, Any, None]:
         """Carry one operation on until its commit is queued, or to its end."""
@@ -177,24 +169,24 @@ class _Crowd:
                 if isinstance(asked, Act | Look):
                     self.slow = self.engine.clock.boottime() - began > SLOW
         except StopIteration as end:
-            _tell(end.value, one.snapshot.status.state, self.report)
+            _tell(end.value, one.case.status.state, self.report)
         except STORE_DOWN:
             raise  # nothing can be done about any operation now
         except Exception as error:  # noqa: BLE001 - one bad operation stops no neighbour
-            yield from self._stumbled(one.snapshot, error)
+            yield from self._stumbled(one.case, error)
 
     def _count(self, asked: Asked) -> None:
         if isinstance(asked, Act | Look | Sleep):
             name = type(asked).__name__.lower()
             self.report.did[name] = self.report.did.get(name, 0) + 1
 
-    def _stumbled(self, snapshot: Snapshot, error: Exception) -> Generator[Asked, Any, None]:
+    def _stumbled(self, case: Case, error: Exception) -> Generator[Asked, Any, None]:
         try:
-            yield Read(partial(_stumbled, self.engine, snapshot, error, self.report))
+            yield Read(partial(_stumbled, self.engine, case, error, self.report))
         except STORE_DOWN:
             raise
         except Exception as second:  # noqa: BLE001 - it stays due, and is seen again
-            self.report.errors.append(f"{snapshot.operation.key}: {describe(second)}")
+            self.report.errors.append(f"{case.operation.key}: {describe(second)}")
 
 
 def _claims_effect(change: Change) -> bool:
@@ -208,31 +200,31 @@ def _alarms(engine: Engine, every: int) -> list[Alarm]:
     return list(engine.alarms)
 
 
-def _take(engine: Engine, limit: int) -> list[Snapshot]:
+def _take(engine: Engine, limit: int) -> list[Case]:
     now = engine.store.now()
     names = sorted(engine.actions)
     if not names:
         return []
-    return engine.store.take(now, now + HOLD, engine.namespace, names, limit)
+    return engine.cases(engine.store.take(now, now + HOLD, engine.namespace, names, limit))
 
 
-def _stumbled(engine: Engine, snapshot: Snapshot, error: Exception, report: Report) -> None:
+def _stumbled(engine: Engine, case: Case, error: Exception, report: Report) -> None:
     """Report what stood in the way of one operation, and see it again later."""
     if isinstance(error, ApprovalStale):
         report.errors.append(str(error))
-        freezing.ask_again(engine, snapshot, engine.store.now() + NEEDS_INPUT)
+        freezing.ask_again(engine, case, engine.store.now() + NEEDS_INPUT)
     elif isinstance(error, InputRefused):
         report.errors.append(str(error))
-        _postpone(engine, snapshot)
+        _postpone(engine, case)
     else:  # e.g. of code that runs before anything is sent: a key function, a prepare
         said = str(error) if isinstance(error, AscertainError) else describe(error)
-        report.errors.append(f"{snapshot.operation.key}: {said}")
+        report.errors.append(f"{case.operation.key}: {said}")
         if not isinstance(error, Conflict):
-            _postpone(engine, snapshot, "stumbled", STUMBLED)
+            _postpone(engine, case, "stumbled", STUMBLED)
 
 
-def _postpone(engine: Engine, snapshot: Snapshot, said: str = "", wait: int = NEEDS_INPUT) -> None:
-    case = engine.case(engine.snapshot(snapshot.operation.id))
+def _postpone(engine: Engine, case: Case, said: str = "", wait: int = NEEDS_INPUT) -> None:
+    case = engine.again(case)
     if case.status.token is not None or case.status.due_at is None:
         return  # an attempt's lease, or a person, is what it waits for
     at = engine.store.now() + wait

@@ -8,8 +8,8 @@ Every verb takes lists; one is a list of one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -27,9 +27,6 @@ from ascertain.core.model import (
     Run,
     Snapshot,
 )
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 BATCH = 500  # changes in one transaction at most
 PAGE = 1000  # rows that one reading verb returns at most
@@ -49,6 +46,14 @@ class Written(msgspec.Struct, frozen=True):
     taken_by: str | None = None
 
 
+class Beside(msgspec.Struct, frozen=True):
+    """What a decision about an operation needs beside its status."""
+
+    attempts: Sequence[Attempt]  # oldest first
+    reviews: Sequence[Review]  # the open ones, oldest first
+    successor: Snapshot | None  # the operation that supersedes it
+
+
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """What `find` looks for; fields left at None do not restrict."""
 
@@ -65,6 +70,14 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     unsettled: bool | None = None
 
 
+class Commit(Protocol):
+    """A change on its way to the disk; nobody can take it back."""
+
+    def result(self, timeout: float | None = None) -> Written:
+        """Return the answer once the change is durable, or raise what it met; after `timeout`
+        seconds TimeoutError."""
+
+
 class Store(Protocol):
     """A database that keeps the ledger. All methods may be called from any thread.
 
@@ -78,8 +91,12 @@ class Store(Protocol):
     def now(self) -> int:
         """Return the store's clock in µs: the only clock of leases and retention."""
 
-    def put(self, change: Change) -> Future[Written]:
-        """Queue one change for the committer; the future resolves once it is durable (`write`)."""
+    def put(self, change: Change, landed: Callable[[], None] | None = None) -> Commit:
+        """Queue one change for the committer, without waiting.
+
+        `landed` is called once it is answered, on the committer's thread: it must not wait for
+        the store.
+        """
 
     def write(self, changes: Sequence[Change]) -> list[Written]:
         """Write changes, each all or nothing, and return when they are durable.
@@ -106,6 +123,9 @@ class Store(Protocol):
 
     def find(self, what: Filter, after: str = "", limit: int = 100) -> list[Snapshot]:
         """Read operations by filter, ordered by id (time), starting after that id."""
+
+    def beside(self, ids: Sequence[str]) -> dict[str, Beside]:
+        """Read what a decision about each of these operations needs beside its status."""
 
     def attempts(self, operation: str) -> list[Attempt]:
         """Read all attempts of an operation, oldest first."""

@@ -14,7 +14,6 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
@@ -27,27 +26,41 @@ Commit = Callable[[Sequence[Change], Callable[[], None]], list[Answer]]
 CLOSE_WAIT = 30.0  # seconds that close() waits for what is queued
 
 
-class _Ticket:
-    """What one caller waits for: some changes, then either a future or a gate is released."""
+class Ticket:
+    """Some changes on their way: `result` waits until they are durable.
 
-    __slots__ = ("answers", "changes", "future", "gate")
+    `landed` is called once they are answered, on the thread that committed them: it must not
+    wait for the store.
+    """
 
-    def __init__(self, changes: Sequence[Change], future: Future[Written] | None) -> None:
-        self.changes = changes
-        self.future = future
+    __slots__ = ("answers", "changes", "gate", "landed")
+
+    def __init__(self, changes: Sequence[Change], landed: Callable[[], None] | None = None) -> None:
+        """Begin on the way; nobody can take them back."""
+        self.changes, self.landed = changes, landed
         self.answers: Sequence[Answer] = ()
         self.gate = threading.Lock()
-        if future is None:
-            self.gate.acquire()
+        self.gate.acquire()
 
     def wake(self) -> None:
         """Let the caller have the answers."""
-        if self.future is None:
-            self.gate.release()
-        elif isinstance(self.answers[0], Written):
-            self.future.set_result(self.answers[0])
-        else:
-            self.future.set_exception(_own(self.answers[0]))
+        self.gate.release()
+        if self.landed is not None:
+            self.landed()
+
+    def wait(self, timeout: float | None = None) -> Sequence[Answer]:
+        """Return the answers once they are there; raises TimeoutError after so many seconds."""
+        if not self.gate.acquire(timeout=-1 if timeout is None else timeout):
+            raise TimeoutError("the changes are still on their way")
+        self.gate.release()
+        return self.answers
+
+    def result(self, timeout: float | None = None) -> Written:
+        """Return the answer to the one change once it is durable, or raise what it met."""
+        [answer] = self.wait(timeout)
+        if isinstance(answer, Written):
+            return answer
+        raise _own(answer)
 
 
 class Committer:
@@ -65,25 +78,23 @@ class Committer:
         self._turn = threading.Lock()  # held by whoever commits
         self._mutex = threading.Lock()  # guards the fields below
         self._work = threading.Condition(self._mutex)
-        self._queue: deque[_Ticket] = deque()
+        self._queue: deque[Ticket] = deque()
         self._crowded = False  # the last batch held more than one caller's changes
-        self._answered: list[_Ticket] = []  # durable, and not woken yet
+        self._answered: list[Ticket] = []  # durable, and not woken yet
         self._thread: threading.Thread | None = None
         self._closed = False
         # A process that ends with changes queued still writes them.
         self._at_exit = partial(_close_quietly, weakref.ref(self))
         atexit.register(self._at_exit)
 
-    def put(self, change: Change) -> Future[Written]:
-        """Queue one change; the future resolves once it is durable.
+    def put(self, change: Change, landed: Callable[[], None] | None = None) -> Ticket:
+        """Queue one change; the ticket's `result` waits until it is durable.
 
-        Its callbacks run on the committer's thread: they must not wait for the store.
+        `landed` is called then, on the committer's thread: it must not wait for the store.
         """
-        future: Future[Written] = Future()
-        # Nobody can cancel a write that is on its way: the future is running from the start.
-        future.set_running_or_notify_cancel()
-        self._enqueue([_Ticket((change,), future)])
-        return future
+        ticket = Ticket((change,), landed)
+        self._enqueue([ticket])
+        return ticket
 
     def write(self, changes: Sequence[Change]) -> list[Written]:
         """Commit changes and return their answers; durable on return.
@@ -92,7 +103,7 @@ class Committer:
         error holds the others.
         """
         tickets = [
-            _Ticket(changes[start : start + BATCH], None) for start in range(0, len(changes), BATCH)
+            Ticket(changes[start : start + BATCH]) for start in range(0, len(changes), BATCH)
         ]
         if len(tickets) == 1 and self._idle():
             self._commit_own(tickets[0])
@@ -100,8 +111,7 @@ class Committer:
             self._enqueue(tickets)
         answers: list[Answer] = []
         for ticket in tickets:
-            ticket.gate.acquire()
-            answers += ticket.answers
+            answers += ticket.wait()
         for answer in answers:
             if isinstance(answer, AscertainError):
                 raise _own(answer, written=answers) from answer
@@ -129,7 +139,7 @@ class Committer:
             return False
         return self._turn.acquire(blocking=False)
 
-    def _commit_own(self, ticket: _Ticket) -> None:
+    def _commit_own(self, ticket: Ticket) -> None:
         try:
             self._run([ticket], _nothing)
         finally:
@@ -138,7 +148,7 @@ class Committer:
 
     # --- the committer's thread ------------------------------------------------------------
 
-    def _enqueue(self, tickets: Sequence[_Ticket]) -> None:
+    def _enqueue(self, tickets: Sequence[Ticket]) -> None:
         with self._mutex:
             if self._closed:
                 raise StoreUnavailable(f"The store {self._name} is closed; open it again.")
@@ -179,8 +189,8 @@ class Committer:
         while self._answered:
             self._answered.pop().wake()
 
-    def _drain(self) -> list[_Ticket]:
-        batch: list[_Ticket] = []
+    def _drain(self) -> list[Ticket]:
+        batch: list[Ticket] = []
         size = 0
         with self._mutex:
             while self._queue and (not batch or size + len(self._queue[0].changes) <= BATCH):
@@ -189,7 +199,7 @@ class Committer:
                 batch.append(ticket)
         return batch
 
-    def _run(self, batch: Sequence[_Ticket], waiting: Callable[[], None]) -> None:
+    def _run(self, batch: Sequence[Ticket], waiting: Callable[[], None]) -> None:
         changes = [change for ticket in batch for change in ticket.changes]
         try:
             answers = self._commit(changes, waiting)

@@ -31,6 +31,27 @@ UNPREPARED = (
 LOST_AFTER = 15_000  # ms without an answer to what was sent, then the connection counts as lost
 
 
+class Own(psycopg.Connection[Any]):
+    """A connection of ours: it hears whether the server gave up waiting for a standby.
+
+    Then the change is committed here and maybe not there, and the answer is a success with a
+    warning (PostgreSQL 18: SyncRepWaitForLSN), so it must not count as durable.
+    """
+
+    gave_up = False
+
+    def hear(self, notice: psycopg.errors.Diagnostic) -> None:
+        """Take note of a warning."""
+        if notice.source_function == "SyncRepWaitForLSN":
+            self.gave_up = True
+
+    def check(self) -> None:
+        """Raise if what was committed is not known to be durable; the connection is closed."""
+        if self.gave_up:
+            self.close()
+            raise psycopg.OperationalError("the wait for the synchronous standby was cancelled")
+
+
 class Kind(Enum):
     """What kind of trouble the database is in."""
 
@@ -150,16 +171,16 @@ class Pool:
         where the server itself answers, not a pooler that changes it below us."""
         self.prepare = prepare
         self._dsn = dsn
-        self._free: list[Raw] = []
+        self._free: list[Own] = []
         self._mutex = threading.Lock()
         self._places = threading.BoundedSemaphore(size)
         self._timeout = timeout
         self._size = size
 
-    def connect(self) -> Raw:
+    def connect(self) -> Own:
         """Open a connection: without session state or prepared statements, for PgBouncer's sake,
         unless `prepare` allows them."""
-        raw: Raw = psycopg.connect(
+        raw = Own.connect(
             self._dsn,
             autocommit=True,
             prepare_threshold=None,
@@ -170,6 +191,7 @@ class Pool:
             tcp_user_timeout=LOST_AFTER,
             application_name="ascertain",
         )
+        raw.add_notice_handler(raw.hear)
         if self.prepare or (self.prepare is None and is_direct(raw)):
             # Planned once, maybe while a table is empty: by index, so that it stays right as it
             # grows. Planning is half of what a single change costs.
@@ -178,13 +200,13 @@ class Pool:
         return raw
 
     @contextmanager
-    def use(self) -> Iterator[Raw]:
+    def use(self) -> Iterator[Own]:
         """Lend a connection; one that broke is thrown away."""
         if not self._places.acquire(timeout=self._timeout):
             raise psycopg.OperationalError(
                 f"all {self._size} connections were busy for {self._timeout:g} s"
             )
-        raw: Raw | None = None
+        raw: Own | None = None
         try:
             with self._mutex:
                 raw = self._free.pop() if self._free else None
@@ -196,7 +218,7 @@ class Pool:
                 self._give_back(raw)
             self._places.release()
 
-    def _give_back(self, raw: Raw) -> None:
+    def _give_back(self, raw: Own) -> None:
         idle = psycopg.pq.TransactionStatus.IDLE
         if raw.closed or raw.info.transaction_status != idle:
             raw.close()
@@ -223,7 +245,7 @@ class Pool:
         for raw in free:
             raw.close()
 
-    def inherited(self) -> list[Raw]:
+    def inherited(self) -> list[Own]:
         """Give up a parent's connections without closing them: closing would end its sessions."""
         free, self._free = self._free, []
         return free

@@ -7,8 +7,8 @@ import secrets
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -20,11 +20,11 @@ from ascertain.core.errors import (
     StoreUnavailable,
     UsageError,
 )
-from ascertain.core.model import Change, Snapshot
+from ascertain.core.model import Attempt, Change, Review, Snapshot
 from ascertain.store import apply, reads
-from ascertain.store.base import PAGE, Written
+from ascertain.store.base import PAGE, Beside, Written
 from ascertain.store.bulk import apart, parts
-from ascertain.store.committer import Answer, Committer
+from ascertain.store.committer import Answer, Committer, Ticket
 from ascertain.store.loader import Query, load, migrations
 from ascertain.store.pg_driver import (
     UNPREPARED,
@@ -38,7 +38,7 @@ from ascertain.store.pg_driver import (
     kind_of,
     name_of,
 )
-from ascertain.store.records import TABLES, named, snapshot
+from ascertain.store.records import TABLES, named, read, snapshot
 
 T = TypeVar("T")
 
@@ -55,7 +55,8 @@ USES = (
     *("group_won_both", "group_unsettled", "group_settled", "group_attempt", "group_ends"),
     *("group_evidence", "group_reference", "group_request", "group_review", "group_approval"),
     *("group_control", "group_end", "clock", "begin", "snapshots", "snapshots_by_key"),
-    *("take", "migration_lock", "meta_exists", "isolation"),
+    *("attempts_of", "reviews_of", "successors_of"),
+    *("take", "migration_lock", "meta_exists", "isolation", "await_standby"),
 )
 
 
@@ -195,9 +196,9 @@ class PostgresStore(reads.SharedVerbs):
 
     # --- writing ---------------------------------------------------------------------------
 
-    def put(self, change: Change) -> Future[Written]:
-        """Queue one change for the committer; the future resolves once it is durable."""
-        return self._committer.put(change)
+    def put(self, change: Change, landed: Callable[[], None] | None = None) -> Ticket:
+        """Queue one change for the committer; `landed` is called once it is answered."""
+        return self._committer.put(change, landed)
 
     def write(self, changes: Sequence[Change]) -> list[Written]:
         """Write changes, each all or nothing, and return when they are durable."""
@@ -214,7 +215,13 @@ class PostgresStore(reads.SharedVerbs):
         while True:
             try:
                 with self._writers.use() as raw:
-                    return self._group(raw, changes, waiting, again=lost)
+                    answers = self._group(raw, changes, waiting, again=lost)
+                    if lost:
+                        # What is found may have been committed before the loss, and wait for
+                        # a standby still: a commit of ours waits until that one is durable too.
+                        Session(raw).do(self.queries["await_standby"], ())
+                    raw.check()
+                    return answers
             except psycopg.Error as error:
                 failure = explain(error, self.name)
                 if kind_of(error) is not Kind.LOST or time.monotonic() > until:
@@ -304,10 +311,13 @@ class PostgresStore(reads.SharedVerbs):
             return error
 
     def _transaction(self, work: Callable[[apply.Session], T]) -> T:
-        with self._explained(), self._pool.use() as raw, raw.transaction():
-            session = Session(raw)
-            self._begin(session, LOCK_AGAIN)
-            return work(session)
+        with self._explained(), self._pool.use() as raw:
+            with raw.transaction():
+                session = Session(raw)
+                self._begin(session, LOCK_AGAIN)
+                result = work(session)
+            raw.check()
+            return result
 
     def _begin(self, session: Session, wait: int, *, lazy: bool = False) -> None:
         values = {"lock_timeout": f"{wait}ms", "synchronous_commit": "off" if lazy else "on"}
@@ -385,6 +395,28 @@ class PostgresStore(reads.SharedVerbs):
         """Read operations by (action, key), in order; None where there is none."""
         found = self._read(lambda session: self._by_pairs(session, namespace, pairs))
         return [found.get(pair) for pair in pairs]
+
+    def beside(self, ids: Sequence[str]) -> dict[str, Beside]:
+        """Read what a decision about each of these operations needs beside its status."""
+
+        def work(session: Session) -> tuple[list[Row], list[Row], list[Row]]:
+            given = (list(ids),)
+            ask, queries = session.ask, self.queries
+            return (
+                ask(queries["attempts_of"], given),
+                ask(queries["reviews_of"], given),
+                ask(queries["successors_of"], given),
+            )
+
+        attempts, reviews, successors = self._read(work)
+        tried, asked = map(partial(read, Attempt), attempts), map(partial(read, Review), reviews)
+        mine: dict[str, tuple[list[Attempt], list[Review]]] = {one: ([], []) for one in ids}
+        for attempt in tried:
+            mine[attempt.operation][0].append(attempt)
+        for review in asked:
+            mine[review.operation][1].append(review)
+        newer = {one.operation.supersedes: one for one in map(snapshot, successors)}
+        return {one: Beside(*found, newer.get(one)) for one, found in mine.items()}
 
     def rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Iterate over everything as (table, row) in one read snapshot, for export."""

@@ -25,7 +25,7 @@ from ascertain.core.model import (
     State,
 )
 from ascertain.store.apply import Session
-from ascertain.store.base import PAGE, Filter
+from ascertain.store.base import PAGE, Beside, Filter
 from ascertain.store.loader import Queries, Query
 from ascertain.store.records import TABLES, read, snapshot
 
@@ -98,6 +98,15 @@ class SharedVerbs(ABC):
         conditions = [f"find_{name}" for name in names]
         query = self.queries.joined([head, *conditions, "find_end"], " and\n    ")
         return [snapshot(row) for row in self._ask(query, values)]
+
+    def beside(self, ids: Sequence[str]) -> dict[str, Beside]:
+        """Read what a decision about each of these operations needs beside its status."""
+        return {one: self._beside(one) for one in ids}
+
+    def _beside(self, operation: str) -> Beside:
+        newer = self.find(Filter(supersedes=operation), limit=1)
+        reviews = self.reviews(None, operation)
+        return Beside(self.attempts(operation), reviews, newer[0] if newer else None)
 
     def attempts(self, operation: str) -> list[Attempt]:
         """Read all attempts of an operation, oldest first."""

@@ -13,6 +13,11 @@ with settings as materialized (
         set_config('synchronous_commit', :synchronous_commit, true)
 );
 
+-- name: await_standby
+-- A commit that changes nothing, and waits as every commit does: all before it is durable then.
+update meta set value = value
+where name = 'schema' and set_config('synchronous_commit', 'on', true) is not null;
+
 -- name: group_fresh
 -- New operations. In the order of identities, in every process: two batches never wait for
 -- each other in a circle.
@@ -305,3 +310,34 @@ select exists (
 -- name: isolation
 -- Of a transaction that somebody else opened, or as the server's default is.
 select current_setting('transaction_isolation'), pg_is_in_recovery();
+
+-- name: attempts_of
+-- All attempts of several operations, each's oldest first.
+select
+    token, operation, kind, epoch, started_at, deadline, hard, taken_from, on_absence,
+    without_proof, revision, scope, worker, outcome, ended_at
+from attempt
+where operation = any(cast(:ids as text[]))
+order by started_at, token;
+
+-- name: reviews_of
+-- The open reviews of several operations, each's oldest first.
+select
+    id, operation, namespace, road, owner, opened_at, said, taken_by, snoozed_until, closed_at,
+    closed_by, decision
+from review
+where operation = any(cast(:ids as text[])) and closed_at is null
+order by opened_at, id;
+
+-- name: successors_of
+-- Who supersedes them.
+select
+    o.id, o.namespace, o.action, o.key, o.fingerprint, o.input, o.content_hash, o.contract,
+    o.scope, o.title, o.run, o.event, o.supersedes, o.compensates, o.repeats, o.why, o.source,
+    o.created_at,
+    s.operation, s.namespace, s.action, s.state, s.reason, s.waiting_on, s.due_at, s.stamp,
+    s.token, s.kind, s.attempts, s.lookups, s.epoch, s.target_key, s.first_claim_at,
+    s.last_deadline, s.owner, s.ref, s.result, s.confirmed_at, s.confirmed_by, s.said,
+    s.entries, s.verify, s.forced_by, s.started_at, s.updated_at
+from operation as o join status as s on s.operation = o.id
+where o.supersedes = any(cast(:ids as text[]));

@@ -1,0 +1,145 @@
+"""What waits on an event loop without stopping it: threads for steps that wait, commits without
+a thread, and no cancellation that loses a write."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from ascertain.core.model import Change
+from ascertain.store.base import Store, Written
+
+T = TypeVar("T")
+THREADS = 16  # ledger steps under way at once in one process
+
+
+class Threads:
+    """Where ledger steps run, and apart from them plain functions of actions: however long
+    these take, no outcome waits for them."""
+
+    def __init__(self) -> None:
+        """Start without a thread."""
+        self.steps = ThreadPoolExecutor(THREADS, thread_name_prefix="ascertain-aio")
+        self.code = ThreadPoolExecutor(THREADS, thread_name_prefix="ascertain-code")
+
+
+threads = Threads()
+os.register_at_fork(after_in_child=threads.__init__)  # type: ignore[misc]  # threads stay behind
+
+
+async def hop(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """Run a ledger step in a thread and wait for it; see `away`."""
+    return await away(threads.steps, lambda: function(*args, **kwargs))
+
+
+async def away(pool: ThreadPoolExecutor, function: Callable[[], T]) -> T:
+    """Run a function in a thread and wait for it, whatever happens to the caller.
+
+    A cancellation that arrives meanwhile is raised after the step has ended, so that what was
+    written is known and recorded.
+    """
+    value, cancelled = await patiently(in_thread(pool, function))
+    if cancelled is not None:
+        raise cancelled
+    return value
+
+
+def in_thread(pool: ThreadPoolExecutor, function: Callable[[], T]) -> asyncio.Future[T]:
+    """Run a function in a thread of a pool, in the caller's context."""
+    context = copy_context()
+    return asyncio.get_running_loop().run_in_executor(pool, lambda: context.run(function))
+
+
+async def patiently(
+    future: asyncio.Future[T],
+) -> tuple[T, asyncio.CancelledError | None]:
+    """Wait for a future even if the caller is cancelled; return that cancellation with its
+    value. Where both went wrong, the cancellation is raised."""
+    cancelled: asyncio.CancelledError | None = None
+    while not future.done():
+        try:
+            await asyncio.shield(future)
+        except asyncio.CancelledError as error:
+            if future.cancelled():
+                raise
+            cancelled = error
+        except Exception:  # noqa: BLE001 - raised by result() below
+            break
+    if cancelled is not None and (future.cancelled() or future.exception() is not None):
+        raise cancelled
+    return future.result(), cancelled
+
+
+class Flight:
+    """A change on its way to the disk, awaited without a thread."""
+
+    def __init__(self, store: Store, change: Change) -> None:
+        """Queue it."""
+        self._landings = _landings_here()
+        self._waiter = self._landings.loop.create_future()
+        self._commit = store.put(change, self._landed)
+
+    def _landed(self) -> None:  # on the committer's thread
+        self._landings.add(self)
+
+    def wake(self) -> None:
+        """Wake who waits for it, on the loop."""
+        if not self._waiter.done():
+            self._waiter.set_result(True)
+
+    async def landed(self) -> asyncio.CancelledError | None:
+        """Wait until it is answered, whatever happens to the caller; return his cancellation."""
+        cancelled: asyncio.CancelledError | None = None
+        while True:
+            try:
+                await self._waiter
+                return cancelled
+            except asyncio.CancelledError as error:
+                cancelled = error
+                if self._waiter.cancelled():  # by the caller's, not by what landed
+                    self._waiter = self._landings.loop.create_future()
+
+    def result(self, timeout: float | None = None) -> Written:
+        """Return the answer, or raise what it met; it is there once it has landed."""
+        return self._commit.result(timeout)
+
+
+class Landings:
+    """Wakes a loop once for all the commits that land together."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start with none."""
+        self.loop = loop
+        self._landed: deque[Flight] = deque()
+        self._called = False
+
+    def add(self, flight: Flight) -> None:
+        """Have it woken; called on the committer's thread."""
+        self._landed.append(flight)
+        if not self._called:
+            self._called = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+                self.loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        self._called = False  # first: what is added from now on calls again
+        while self._landed:
+            self._landed.popleft().wake()
+
+
+_landings: WeakKeyDictionary[asyncio.AbstractEventLoop, Landings] = WeakKeyDictionary()
+
+
+def _landings_here() -> Landings:
+    loop = asyncio.get_running_loop()
+    found = _landings.get(loop)
+    if found is None:
+        found = _landings[loop] = Landings(loop)
+    return found
