@@ -78,7 +78,8 @@ def test_nothing_is_sent_before_the_standby_has_the_intent() -> None:
 
 def deaf(store: PostgresStore, _: pytest.MonkeyPatch) -> None:
     """It does not hear that the server gave up waiting."""
-    store._writers.connect = lambda: _deaf(Pool.connect(store._writers))  # type: ignore[method-assign]
+    writers = store._writers
+    writers.connect = lambda: _deaf(Pool.connect(writers))  # type: ignore[method-assign]
 
 
 def _deaf(raw: Own) -> Own:

@@ -33,7 +33,7 @@ CLOCK_CALLS = (
     r"|random\..+|uuid\.uuid[14]"
 )
 # One helper shields a store write from cancellation; any other hop to a thread loses it.
-HOP_HOMES = ("runtime/aio.py",)
+HOP_HOMES = ("runtime/loop.py",)
 HOP_CALLS = r"asyncio\.to_thread|(.+\.)?run_in_executor|anyio\.to_thread\..+"
 
 # One word per concept: on the left what nobody may write, on the right the word of the glossary.
