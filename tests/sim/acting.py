@@ -70,7 +70,7 @@ class Process:
         self.engine = self.ledger.engine
         if world.seed % 4:  # nobody here listens to alarms: they are looked for in some seeds
             self.engine.alarms_at = 2**62
-        self.told: dict[str, Callable[[], None]] = {}  # by operation, when its end is written
+        self.told: dict[int, Callable[[], None]] = {}  # by attempt, when its report is written
         self.actions = {name: self._register(name, t.kind) for name, t in targets.items()}
 
     def _register(self, name: str, kind: KindOfTarget) -> Any:
@@ -89,7 +89,7 @@ class Process:
         return action
 
     def when_written(self, ticket: Any, tell: Callable[[], None]) -> None:
-        self.told[ticket.case.operation.id] = tell
+        self.told[ticket.attempt.token] = tell
 
     # --- what a driver carries out ---
 
@@ -113,8 +113,9 @@ class Process:
 
     def write(self, change: Change) -> Generator[int, None, Written]:
         [written] = self.engine.store.write([change])
-        if written.applied and change.status.operation in self.told:
-            self.told.pop(change.status.operation)()
+        reports = {e.attempt for e in change.evidence if e.kind != "expired"}
+        for token in reports & self.told.keys() if written.applied else ():
+            self.told.pop(token)()
             yield STEP
         return written
 

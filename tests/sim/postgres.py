@@ -1,5 +1,4 @@
-"""The same schedules on PostgreSQL: in a database of their own on the server that
-ASCERTAIN_TEST_POSTGRES names, dropped afterwards; without restores of a copy."""
+"""The same schedules on PostgreSQL, in a database of their own; without restores of a copy."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 # ruff: noqa: E402 - found only on the path that is set above
+from postgres import PrivatePostgres
 from sim.command import tell
 from sim.exhaustive import MODELS, explore
 from sim.postgres import PostgresStores
@@ -30,7 +30,7 @@ from sim.sim import simulate
 
 CHUNK = 50  # seeds that one process plays at a time
 DEPTH, STATES = 15, 40_000  # of each class
-EVERY = 100  # one seed of so many is played on PostgreSQL too, if there is one
+EVERY, MOST = 50, 200  # one seed of so many is played on PostgreSQL too, so many at most
 GUARD = "test_a_guard_that_is_off_is_seen"
 SHOWN = 5  # failing seeds that are shrunk and printed
 VERDICTS = {
@@ -69,11 +69,11 @@ def parts(seeds: range, processes: int) -> Iterator[dict[str, Any]]:
     chunks = [seeds[start : start + CHUNK] for start in range(0, len(seeds), CHUNK)]
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         yield from pool.imap_unordered(play, chunks)
-    dsn = os.environ.get("ASCERTAIN_TEST_POSTGRES", "")
-    if dsn:
-        print("  and some of them on PostgreSQL", flush=True)
-        with PostgresStores(dsn) as stores:
-            yield play(seeds[::EVERY], stores)
+    some = seeds[::EVERY][:MOST]
+    print(f"  and {len(some)} of them on PostgreSQL", flush=True)
+    with PrivatePostgres() as server, PostgresStores(server.dsn()) as stores:
+        for start in range(0, len(some), CHUNK):
+            yield play(some[start : start + CHUNK], stores)
 
 
 def all_seeds(seeds: range, processes: int) -> dict[str, Any]:

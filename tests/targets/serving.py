@@ -87,6 +87,8 @@ def read_request(conn: socket.socket) -> bytes:
             return data
         data += part
     head, _, body = data.partition(b"\r\n\r\n")
+    if b"100-continue" in head:  # botocore asks, and waits a second for it
+        conn.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
     length = next(
         (int(line.split(b":")[1]) for line in head.split(b"\r\n")
          if line.lower().startswith(b"content-length:")), 0,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import time
 from collections import deque
 from pathlib import Path
@@ -50,12 +49,12 @@ class Clock:
         return _chance() | 1
 
     def id_bits(self) -> int:
-        """Return 80 random bits for an identifier."""
+        """Return random bits for an identifier, at least 80."""
         return _chance() << 63 | _chance()
 
     def jitter(self) -> float:
         """Return a number from 0 to 1 that spreads retries."""
-        return random.random()  # noqa: S311 - it spreads retries, nothing more
+        return _chance() / 2**63
 
     def boot_id(self) -> str:
         """Name this boot of the machine: boot times of another boot mean nothing here."""

@@ -8,7 +8,6 @@ for whoever may wait: each verb carried out at once.
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -42,7 +41,7 @@ class Engine:
         `wait`: seconds that a call waits for an outcome unless it says otherwise.
         """
         self.store, self.namespace, self.clock, self.wait = store, namespace, clock, wait
-        self.worker = worker or f"{socket.gethostname()}:{os.getpid()}"
+        self.worker = worker or f"{os.uname().nodename}:{os.getpid()}"
         self.actions: dict[str, Definition] = {}
         self.lives = Lives(store, clock)
         self.alarms_at: int | None = None  # when alarms were last looked for, local clock

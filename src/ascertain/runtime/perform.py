@@ -93,7 +93,9 @@ def finding_of_error(error: BaseException, d: Definition, call: Call) -> ActFind
         proven = found if isinstance(found, NotDone) else NotDone(kind, _reason(error))
         return _with_notes(proven, call)
     seen = trace if d.terms.hard and d.declared.sends_within is None else None
-    return _with_notes(classify(error, seen, d.declared.single_request), call)
+    declared = d.declared
+    found = classify(error, seen, declared.single_request, declared.contract)
+    return _with_notes(found, call)
 
 
 def _declared(d: Definition) -> bool:

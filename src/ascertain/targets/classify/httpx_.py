@@ -7,7 +7,7 @@ of their transports repeat only the opening of a connection.
 from __future__ import annotations
 
 from .chain import frames, place
-from .proof import Says
+from .proof import Read, Says
 
 FAMILY = frozenset({"httpx", "httpx2", "httpcore", "httpcore2"})
 # ConnectError and ConnectTimeout cover name, connection and TLS handshake, also to a proxy and
@@ -25,6 +25,15 @@ def says(error: BaseException) -> Says | None:
     if name not in _NEVER | _INVALID or _follows(error):
         return Says.MAYBE
     return Says.INVALID if name in _INVALID else Says.NEVER_SENT
+
+
+def read(error: BaseException) -> Read | None:
+    """Return the answer that `raise_for_status` told of, if it followed no other."""
+    package, name = place(error)
+    answer = getattr(error, "response", None)
+    if package not in FAMILY or name != "HTTPStatusError" or answer is None or answer.history:
+        return None
+    return answer.status_code, dict(answer.headers), answer.content
 
 
 def _follows(error: BaseException) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 
 
@@ -10,5 +11,10 @@ class Says(Enum):
 
     NEVER_SENT = "no byte of its request left"
     INVALID = "its request cannot be sent at all"
+    NO_ACCESS = "credentials are missing or refused, so its request was not sent"
     MAYBE = "its request may have been sent"
     LOOK_INSIDE = "a wrapper: what it carries decides"
+
+
+# What a client read of the answer to its one request: status, headers, body.
+Read = tuple[int, Mapping[str, str], bytes]

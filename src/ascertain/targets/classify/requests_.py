@@ -8,7 +8,7 @@ idempotent (PUT, DELETE …), and its MaxRetryError shows only the last try.
 from __future__ import annotations
 
 from .chain import frames, place
-from .proof import Says
+from .proof import Read, Says
 
 FAMILY = frozenset({"requests", "urllib3"})
 _NEVER = frozenset({
@@ -42,6 +42,18 @@ def says(error: BaseException) -> Says | None:
     if where in _WRAPPERS:
         return Says.LOOK_INSIDE
     return Says.INVALID if where in _INVALID else Says.NEVER_SENT
+
+
+def read(error: BaseException) -> Read | None:
+    """Return the answer that `raise_for_status` told of, if it followed no other: neither
+    redirects nor tries of urllib3 are in its history."""
+    answer = getattr(error, "response", None)
+    if place(error) != ("requests", "HTTPError") or answer is None or answer.history:
+        return None
+    tries = getattr(answer.raw, "retries", None)
+    if tries is None or tries.history:
+        return None
+    return answer.status_code, dict(answer.headers), answer.content
 
 
 def _follows(error: BaseException) -> bool:
