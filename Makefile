@@ -1,12 +1,13 @@
 # `make` lists what there is. `make demo` and `make test` need git, make and Python 3.11 with venv.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test prove crash bench bench-peers lint type fmt docs pins clean
+.PHONY: help setup demo test accept-full prove crash bench bench-peers lint type fmt docs pins clean
 MAKEFLAGS += --no-print-directory
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 UV := $(shell command -v uv)
 BIN := .venv/bin
 PEERS := build/venv-peers
+FULL := build/full
 WORKERS ?= 2
 SEEDS ?= 2000
 KILLS ?= 2000
@@ -23,6 +24,12 @@ demo: setup ## watch answers get lost, and what happens then
 
 test: setup ## run the tests, e.g. make test ARGS="tests/core -x"
 	$(BIN)/pytest -n $(WORKERS) --session-timeout=720 $(ARGS)
+
+accept-full: setup ## more targets, installed into build/full (5 min, 1.4 GB); then docs/targets.md
+	$(BIN)/python tests/acceptance/full/install.py $(FULL)
+	ACCEPT_FULL=$(FULL) $(BIN)/pytest tests/acceptance/test_full.py tests/acceptance/test_matrix.py \
+	  $(ARGS)
+	$(BIN)/python docs/targets.py --take
 
 prove: setup ## play SEEDS=n schedules against the laws; every guard switched off once
 	$(BIN)/python -m tests.sim.prove --seeds $(SEEDS)

@@ -86,14 +86,25 @@ def uncoalesced(store: Any) -> Any:
     import threading
     from concurrent.futures import ThreadPoolExecutor
 
+    from ascertain.store.committer import Ticket
+
     lock, thread = threading.Lock(), ThreadPoolExecutor(1)
 
     def write(changes: Any) -> Any:
         with lock:
             return store._commit(changes, lambda: None)
 
+    def put(change: Any, landed: Any = None) -> Any:
+        def commit() -> None:
+            ticket.answers = write(ticket.changes)
+            ticket.wake()
+
+        ticket = Ticket((change,), landed)
+        thread.submit(commit)
+        return ticket
+
     store.write = write
-    store.put = lambda change: thread.submit(lambda: write([change])[0])
+    store.put = put
     return store
 
 

@@ -7,6 +7,7 @@ protects, and hands the rest to a named person with the evidence.
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from ascertain.config import from_config, from_config_async, read_config
 from ascertain.contracts.catalogue import read as read_contracts
 from ascertain.core.contract import Contract
 from ascertain.core.errors import (
@@ -15,6 +16,7 @@ from ascertain.core.errors import (
     ApprovalMissing,
     ApprovalStale,
     AscertainError,
+    ConfigInvalid,
     Conflict,
     ContractInvalid,
     GaveUp,
@@ -75,6 +77,7 @@ __all__ = [
     "ApprovalStale",
     "AscertainError",
     "AsyncLedger",
+    "ConfigInvalid",
     "Conflict",
     "Contract",
     "ContractInvalid",
@@ -113,9 +116,12 @@ __all__ = [
     "UnknownOperation",
     "UsageError",
     "WaitingOn",
+    "from_config",
+    "from_config_async",
     "open",
     "open_async",
     "open_store",
+    "read_config",
     "read_contracts",
 ]
 

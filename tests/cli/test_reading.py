@@ -8,7 +8,7 @@ LANGS = pytest.mark.parametrize("lang", ["en", "zh"])
 RECEIPT = {
     "id", "namespace", "action", "key", "title", "state", "reason", "waiting_on", "due_at",
     "owner", "ref", "result", "reused", "protection", "assumptions", "attempts", "lookups",
-    "target_key", "confirmed_at", "confirmed_by", "next_step", "user_message", "run",
+    "verified", "target_key", "confirmed_at", "confirmed_by", "next_step", "user_message", "run",
 }  # fmt: skip
 
 

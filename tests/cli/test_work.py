@@ -78,7 +78,8 @@ def test_two_workers_share_what_is_due(cli) -> None:
     both = [cli.start("work", "--app", "cliapp:ledger", "--once") for _ in range(2)]
     for worker in both:
         out, err = worker.communicate(timeout=15)
-        assert (worker.returncode, err) == (0, ""), out
+        assert worker.returncode in (0, 3), out  # 3: the other one was still at work
+        assert err == ""
     assert states(app.ledger) == ["done"] * 12
     assert len(set(cli.effects())) == len(cli.effects()) == 12
 

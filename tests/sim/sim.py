@@ -248,7 +248,9 @@ class Sim:
                 check_undo(p.engine, options.compensates)
                 if (yield from self.submit(p, action, values, options, execute=True)):
                     return
-            except (Refused, UnknownOperation, StoreError):
+            except Refused:
+                self.story.refused.add(f"{action}/{values['order']}")
+            except (UnknownOperation, StoreError):
                 pass
             yield 30 * SECOND
 

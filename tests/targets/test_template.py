@@ -149,14 +149,15 @@ def test_done_is_only_what_says_which_object_it_made(said: bytes, ref: int | Non
 def test_credentials_are_sent_beside_and_a_missing_one_stops_it() -> None:
     said = answer("201 Created", b'{"id": 5}')
     with Server(said) as server:
-        made = template(server, credentials={"X-Api-Key": "k {SHOP_TOKEN}"},
-                        basic=["SHOP_USER", "SHOP_PASSWORD"])  # fmt: skip
+        made = template(server, auth={
+            "headers": {"X-Api-Key": {"env": "SHOP_TOKEN", "before": "k "}},
+            "basic": {"user": "me", "password": {"env": "SHOP_PASSWORD"}}})  # fmt: skip
         request = made.prepare(Call(), order=1, amount=2)
         assert isinstance(made.perform(Call(request=request), order=1, amount=2), Done)
         assert b"X-Api-Key: k t0p-secret" in server.requests[0]
         assert b"Authorization: Basic bWU6aHVudGVyMg==" in server.requests[0]
         assert "secret" not in repr(request)
-        unset = template(server, credentials={"X-Api-Key": "{NOBODY_SET_IT}"})
+        unset = template(server, auth={"bearer": {"env": "NOBODY_SET_IT"}})
         found = unset.perform(Call(), order=1, amount=2)
     assert isinstance(found, NotDone)
     assert found.kind == "unauthorized"
@@ -268,7 +269,7 @@ def test_an_impossible_description_names_its_field(parts: dict[str, Any], proble
     [
         ({"at": "path:name", "kind": "resource"}, "request.url must hold {target_key}"),
         ({"at": "graphql:key", "kind": "request"}, "request must hold {target_key}"),
-        ({"at": "body:op", "kind": "resource", "form": "uuid", "max": 30}, "36 characters"),
+        ({"at": "header:K", "kind": "request", "form": "[0-9a-z]", "max": 20}, "26 characters"),
     ],
 )
 def test_a_description_keeps_to_its_contract(key: dict[str, Any], problem: str) -> None:

@@ -20,7 +20,7 @@ BROKEN = 1  # a bug, here or in the application's code
 
 _USAGE_CODES = frozenset({
     "usage", "unknown_action", "unknown_operation", "action_invalid", "contract_invalid",
-    "key_refused", "input_refused",
+    "key_refused", "input_refused", "config_invalid",
 })  # fmt: skip
 _UNRESOLVED_CODES = frozenset({"outcome_unknown", "in_progress", "in_review"})
 
@@ -32,6 +32,7 @@ class Settings:
     store: str | None = None
     namespace: str | None = None
     app: str | None = None
+    config: str | None = None
     lang: str = "en"
     json: bool = False
 
@@ -154,6 +155,7 @@ def common() -> list[click.Parameter]:
         Opt(["--store"], metavar="FILE|URL", expose_value=False, callback=_keep),
         Opt(["--namespace"], metavar="NAME", expose_value=False, callback=_keep),
         Opt(["--app"], metavar="MODULE:LEDGER", expose_value=False, callback=_keep),
+        Opt(["--config"], metavar="FILE", expose_value=False, callback=_keep),
         Opt(["--lang"], type=click.Choice(LANGUAGES), expose_value=False, callback=_keep),
         Opt(["--json"], is_flag=True, expose_value=False, callback=_keep),
     ]

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from .config_texts import CONFIG
+from .contract_test_texts import CONTRACT_TEST_HELP
+from .contract_texts import CONTRACT_HELP
+
 HELP: dict[str, tuple[str, str]] = {
+    **CONFIG,
+    **CONTRACT_HELP,
+    **CONTRACT_TEST_HELP,
     "help.ascertain": (
         (
             "Know what happened before you try again.\nExit codes: 0 fine, 2 wrong usage, 3"

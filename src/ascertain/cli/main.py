@@ -33,11 +33,14 @@ from .out import clean, emit
 COMMANDS = {  # name: where the command of that name is declared
     "demo": "demo:demo",
     "work": "work:work",
+    "do": "do:do",
+    "config": "config:config",
     "op": "op:op",
     "review": "review:review",
     "approval": "approval:approval",
     "run": "run:run",
     "key": "key:key",
+    "contract": "contract_test:contract",
     "store": "store:store",
 }
 TRACEBACK = "ASCERTAIN_TRACEBACK"  # set it to see where a bug is

@@ -12,7 +12,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ascertain import AscertainError, AsyncLedger, Ledger, Receipt, UnknownOperation, open_store
+import click
+
+from ascertain import (
+    AscertainError,
+    AsyncLedger,
+    Ledger,
+    Receipt,
+    UnknownOperation,
+    from_config,
+    open_store,
+    read_config,
+)
+from ascertain.config import FILE
 from ascertain.runtime.opening import DEFAULT
 from ascertain.store.base import Store
 
@@ -23,7 +35,24 @@ POSTGRES = ("postgresql://", "postgres://")
 
 def address(settings: Settings) -> str:
     """Return the store's file or URL."""
-    return settings.store or os.environ.get("ASCERTAIN_STORE") or DEFAULT
+    named = settings.store or os.environ.get("ASCERTAIN_STORE")
+    if named:
+        return named
+    file = None if application(settings) else config_file(settings)
+    return DEFAULT if file is None else read_config(file).store_url
+
+
+def application(settings: Settings) -> str | None:
+    """Return the application that is named; an option counts before the environment."""
+    if settings.app and settings.config:
+        raise Told("app_and_config")
+    return settings.app or (None if settings.config else os.environ.get("ASCERTAIN_APP"))
+
+
+def config_file(settings: Settings) -> str | None:
+    """Return the configuration that is named, or the one in this folder, or None."""
+    named = settings.config or os.environ.get("ASCERTAIN_CONFIG")
+    return named or (FILE if Path(FILE).exists() else None)
 
 
 def shown_address(url: str) -> str:
@@ -46,19 +75,44 @@ def the_store(settings: Settings, *, migrate: bool = False, make: bool = False) 
 
 @contextmanager
 def opened(settings: Settings, *, app: bool = False) -> Iterator[Ledger]:
-    """Open the ledger: the application's where `--app` names one, else the bare store's.
+    """Open the ledger: the application's where `--app` names one, that of a configuration where
+    there is one, else the bare store's.
 
-    With `app` a command refuses to go on without the application, because it needs its code.
+    With `app` a command refuses to go on without one of both, because it needs the actions.
     """
-    named = settings.app or os.environ.get("ASCERTAIN_APP")
+    named = application(settings)
+    file = None if named else config_file(settings)
     if named:
         ledger = _application(settings, named)
+    elif file is not None:
+        ledger = _configured(settings, file, app=app)
     elif app:
         raise Told("app_needed")
     else:
         ledger = Ledger(the_store(settings), namespace=settings.namespace or "default")
     with ledger:
         yield ledger
+
+
+def _configured(settings: Settings, file: str, *, app: bool) -> Ledger:
+    """Open the store with a configuration's actions. Where these are wrong, a command that does
+    not need them says so and goes on: people must be able to look and to decide."""
+    found = read_config(file)
+    usable = app or not found.problems
+    if usable and found.problems:
+        from_config(file)  # raises, with every problem
+    namespace = settings.namespace or found.namespace
+    ledger = Ledger(the_store(settings), namespace=namespace)
+    if usable:
+        try:
+            from_config(file, ledger=ledger)
+        except BaseException:
+            ledger.close()
+            raise
+    else:
+        count = len(found.problems)
+        click.echo(settings.say("config.ignored", file=file, count=count), err=True)
+    return ledger
 
 
 def _application(settings: Settings, named: str) -> Ledger:

@@ -66,10 +66,10 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
     ),
     "app_needed": (
         (
-            "This command runs the application's own code: name it with --app module:ledger or"
-            " ASCERTAIN_APP."
+            "This command needs the actions: name the application with --app module:ledger, or"
+            " --config FILE; else ASCERTAIN_APP, ASCERTAIN_CONFIG or ascertain.toml here."
         ),
-        "此命令要运行应用自己的代码：请用 --app 模块:账本 或 ASCERTAIN_APP 指定。",
+        "此命令需要动作：请用 --app 模块:账本 指定应用，或用 --config 指定 ascertain.toml。",
     ),
     "app_failed": (
         "The application {app} could not be loaded, nothing was done: {why}",

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from ascertain.core.contract import NO_CONTRACT, Contract, load
 from ascertain.core.errors import ContractInvalid
+from ascertain.core.levels import accepted
 
 
 @lru_cache(maxsize=1)
 def shipped() -> dict[str, Contract]:
-    """Return the shipped contracts by id; raises ContractInvalid naming file and field."""
+    """Return the shipped contracts by id, with all they claim, however well that is known.
+
+    Raises ContractInvalid naming file and field.
+    """
+    found: dict[str, Contract] = {}
     from importlib import resources
 
-    found: dict[str, Contract] = {}
     for entry in sorted(resources.files(__package__).iterdir(), key=lambda e: e.name):
         if entry.name.endswith(".toml"):
-            found |= parse(entry.read_text(encoding="utf-8"), entry.name)
+            found |= _of_vendor(entry.name.removesuffix(".toml"))
+    return found
+
+
+@lru_cache(maxsize=256)
+def _of_vendor(vendor: str) -> dict[str, Contract]:
+    """Return the contracts of one vendor: each id begins with its file's name."""
+    from importlib import resources
+
+    entry = resources.files(__package__) / f"{vendor}.toml"
+    if not (vendor.isidentifier() and entry.is_file()):
+        return {}
+    found = parse(entry.read_text(encoding="utf-8"), entry.name)
+    for ident in found:
+        if ident.partition(".")[0] != vendor:
+            raise ContractInvalid(f"{entry.name}: contract {ident} belongs into another file")
     return found
 
 
@@ -46,16 +66,34 @@ def read(path: str | Path) -> dict[str, Contract]:
     return parse(Path(path).read_text(encoding="utf-8"), str(path))
 
 
-def resolve(contract: str | Contract | None) -> Contract:
-    """Return a contract by id, itself, or the one that promises nothing."""
+def find(ident: str) -> Contract:
+    """Return a shipped contract with all that it claims; raises ContractInvalid without one."""
+    found = _of_vendor(ident.partition(".")[0]).get(ident)
+    if found is None:
+        raise ContractInvalid(
+            f"no contract {ident!r} is shipped; there are {', '.join(sorted(shipped()))}."
+            f" Your own: contract=ascertain.read_contracts('file.toml')[{ident!r}]"
+        )
+    return found
+
+
+def resolve(
+    contract: str | Contract | None, accept: Mapping[str, Sequence[str]] | None = None
+) -> Contract:
+    """Return a contract by id as it counts, one of your own as it is, or the one that promises
+    nothing.
+
+    Of a shipped contract count what the vendor says, and of its other claims those that the
+    operator accepts by name: `accept` maps ids to them (core.levels). Raises ContractInvalid for
+    an unknown id or name, and for a contract about notifications, which describes no effect.
+    """
     if contract is None:
         return NO_CONTRACT
     if isinstance(contract, Contract):
         return contract
-    found = shipped().get(contract)
-    if found is None:
+    found = find(contract)
+    if found.inbound is not None and found.inbound.only:
         raise ContractInvalid(
-            f"no contract {contract!r} is shipped; there are {', '.join(sorted(shipped()))}."
-            f" Your own: contract=ascertain.read_contracts('file.toml')[{contract!r}]"
+            f"contract {contract} is about the target's own notifications, not about an effect"
         )
-    return found
+    return accepted(found, (accept or {}).get(contract, ()))

@@ -13,9 +13,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from . import matcher
+from . import contradictions, matcher
 from .errors import ContractInvalid
-from .keys import TARGET_KEY_LENGTH
 from .model import FOREVER, SECOND
 
 _UNITS = {"ms": 1_000, "s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND, "d": 86400 * SECOND}
@@ -64,7 +63,11 @@ class OkRule(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class KeyRule(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where our identity goes, e.g. `header:Idempotency-Key`, and what it is there."""
+    """Where our identity goes, e.g. `header:Idempotency-Key`, and what it is there.
+
+    `form`: `any` (our 26 characters), `uuid`, a set of characters like `[a-z0-9]`, or an identity
+    that is not ours to make: `natural` (business data) or `issued` by the target before the write.
+    """
 
     at: str = "none"
     kind: Literal["request", "resource", "condition", "content", "none"] = "none"
@@ -80,7 +83,7 @@ class RepeatRule(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `rerun`. `atomic`: two at once make one, by the vendor's word or a storage constraint.
     Matchers: `exists`, `mismatch` (known with another content), `busy` (still at work), and
     `stored`: by this mark a refusal is the stored outcome of the key, so it speaks for every
-    attempt under it (laws 7, 12).
+    attempt under it (laws 7, 12); `failed_rerun_if`: failures that are run again all the same.
     """
 
     answer: Literal["replay", "current", "exists", "noop", "overwrite", "absorbed", "again"] = (
@@ -92,6 +95,7 @@ class RepeatRule(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mismatch: str = ""
     busy: str = ""
     stored: str = ""
+    failed_rerun_if: str = ""
     atomic: bool | None = None
 
 
@@ -105,9 +109,11 @@ class LookupRule(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class LateRule(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`max`: the longest time from an attempt's deadline to its effect."""
+    """`max`: the longest time from an attempt's deadline to its effect; `fence`: a call that
+    makes a later arrival harmless, for a person to use: the ledger does not send it."""
 
     max: str | None = None
+    fence: str = ""
 
 
 class RefusedRule(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -122,6 +128,19 @@ class RefusedRule(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
     throttled: str = ""
     transient: str = ""
     rejected: str = ""
+
+
+class InboundRule(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the target's own notifications carry what tells them apart (law 16).
+
+    `event_id` is the same for one business event, `delivery_id` for one delivery; `sig` is where
+    the signature stands. `only`: the contract is about notifications, no effect of ours.
+    """
+
+    only: bool = False
+    event_id: str = ""
+    delivery_id: str = ""
+    sig: str = ""
 
 
 class AssumeRule(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -143,7 +162,7 @@ class Contract(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     id: str
     title: str = ""
-    protocol: Literal["http", "smtp", "nats", "sql"] = "http"
+    protocol: Literal["http", "smtp", "nats", "sql", "kafka"] = "http"
     ok: OkRule = OkRule()
     key: KeyRule = KeyRule()
     repeat: RepeatRule = RepeatRule()
@@ -154,9 +173,12 @@ class Contract(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
     wait: str = ""  # where the answer says how many seconds: "header:Retry-After", "body:wait"
     undo: str = "none"  # the call that undoes it, or none
     harm: Literal["outside", "cost_only", "none"] = "outside"
+    inbound: InboundRule | None = None
+    sdk: str = ""  # retries hidden in the usual client: switch them off, or give them our key
     status: Literal["verified", "documented", "draft"] = "draft"
     second: tuple[str, ...] = ()  # claims seen only in somebody else's text
     memory: tuple[str, ...] = ()  # claims from memory
+    accepted: tuple[str, ...] = ()  # of both, what the operator accepts (core.levels)
     note: str = ""
     sources: tuple[str, ...] = ()
     date: str = ""
@@ -173,7 +195,7 @@ def load(data: dict[str, Any], where: str = "contract") -> Contract:
         contract = msgspec.convert(data, Contract)
     except msgspec.ValidationError as error:
         raise ContractInvalid(f"{where}: {error}") from error
-    for problem in problems(contract):
+    for problem in (*problems(contract), *contradictions.of_file(contract)):
         raise ContractInvalid(f"{where}: {contract.id}: {problem}")
     return contract
 
@@ -189,26 +211,7 @@ def problems(c: Contract) -> list[str]:
                 found.append(f"{name} cannot be forever: leave it out where no limit is known")
         except ContractInvalid as error:
             found.append(str(error))
-    if c.repeat.answer == "again" and (c.repeat.keeps or c.assume.keeps):
-        found.append("repeat.answer 'again' makes another effect, so repeat.keeps means nothing")
-    if c.repeat.answer == "again" and c.repeat.atomic:
-        found.append("repeat.atomic cannot be true where repeat.answer is 'again'")
-    if (c.key.at == "none") != (c.key.kind == "none"):
-        found.append("key.at and key.kind must both be none, or neither")
-    if c.key.at != "none" and not re.match(
-        r"(header|body|path|query|graphql|param|input|argument|column):\S", c.key.at
-    ):
-        found.append(f"key.at is {c.key.at!r}: write it like 'header:Name' or 'body:field'")
-    if c.key.kind == "none" and c.repeat.answer != "again":
-        found.append("repeat.answer needs a key that the target sees (key.at)")
-    if c.key.kind == "content" and c.repeat.atomic:
-        found.append("content-based de-duplication merges operations that only look alike")
-    if c.key.max is not None and c.key.max < TARGET_KEY_LENGTH and c.key.form == "any":
-        found.append(f"key.max {c.key.max} is shorter than a target key (26): name a key.form")
-    if c.lookup is not None and not c.lookup.by:
-        found.append("lookup.by must name the field that carries the key")
-    if c.repeat.stored and c.repeat.failed != "replayed":
-        found.append("repeat.stored marks stored failures, so repeat.failed must be 'replayed'")
+    found += contradictions.within(c)
     if c.protocol == "http":
         found += _unreadable(c)
     return found
@@ -232,6 +235,10 @@ def _unreadable(c: Contract) -> list[str]:
             matcher.parse(text)
         except ContractInvalid as error:
             found.append(f"{field}: {error} (if it is not about HTTP, name its protocol)")
+    try:
+        matcher.parse(c.repeat.failed_rerun_if)
+    except ContractInvalid as error:
+        found.append(f"repeat.failed_rerun_if: {error}")
     if not c.ok.when.strip():
         found.append("ok.when must say which answer is success, like 201")
     if c.wait and not re.fullmatch(r"(header|body):\S+", c.wait):
@@ -299,6 +306,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     approval: tuple[str, ...] = ()  # roles that must consent
     owners: dict[str, str] = {}  # road -> person; "" is the default person
     scope: str = ""
+    verified: str = ""  # the day on which a self-test found this contract to hold in this scope
 
     @property
     def quiet(self) -> int | None:
@@ -331,9 +339,9 @@ def terms(
 
     What is declared is an assumption: `lag` and `late` may only lengthen what the vendor
     states, `keeps` only shorten it, as a stream's own window does. Claims listed under
-    `memory` or `second` count as assumptions too.
+    `memory` or `second` count as assumptions too, as does what the operator has accepted.
     """
-    weak = {*contract.memory, *contract.second}
+    weak = {*contract.memory, *contract.second, *contract.accepted}
     stated = {
         "lag": contract.lookup.lag if contract.lookup else None,
         "late": contract.late.max,
@@ -360,6 +368,7 @@ def terms(
         values[name] = length
         if length is not None and not believed:
             assumed.append(name)
+    assumed += [name for name in contract.accepted if name not in field.values()]
     known: dict[str, Any] = {**values, **rest}
     return Terms(contract=contract, assumed=tuple(assumed), **known)
 

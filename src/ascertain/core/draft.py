@@ -44,6 +44,33 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     successor: Status | None = None
 
 
+def after(case: Case, change: Change) -> Case:
+    """Return a case as it is once a change of it is written, as a store would read it again."""
+    attempts = [_closed(_extended(a, change), change) for a in case.attempts]
+    if change.attempt is not None:
+        attempts.append(change.attempt)
+    reviews = case.reviews
+    if change.reviews:
+        by_id = {r.id: r for r in (*case.reviews, *change.reviews)}
+        reviews = [r for r in by_id.values() if r.closed_at is None]
+    return replace(case, status=change.status, attempts=attempts, reviews=reviews)
+
+
+def _extended(attempt: Attempt, change: Change) -> Attempt:
+    token, deadline = change.extends or (None, 0)
+    forwards = attempt.outcome is None and attempt.deadline < deadline
+    return replace(attempt, deadline=deadline) if attempt.token == token and forwards else attempt
+
+
+def _closed(attempt: Attempt, change: Change) -> Attempt:
+    for token, outcome in change.ends:
+        late = attempt.outcome in SILENT and outcome not in SILENT  # law 8
+        if attempt.token == token and (attempt.outcome is None or late):
+            attempt = replace(attempt, outcome=outcome, ended_at=change.status.updated_at)
+    return attempt
+
+
+SILENT = (Outcome.EXPIRED, Outcome.UNKNOWN)
 NOTHING_SENT = (Outcome.NOT_DONE, Outcome.RELEASED)
 
 

@@ -72,6 +72,12 @@ class ActionInvalid(UsageError):
     code = "action_invalid"
 
 
+class ConfigInvalid(UsageError):
+    """The configuration cannot be meant as it stands; `problems` has each with file and line."""
+
+    code = "config_invalid"
+
+
 class ContractInvalid(UsageError):
     """The contract is impossible or has a field that nobody knows."""
 

@@ -2,9 +2,12 @@
 
 Grammar: `<status>[|<status>…] [header:Name=value] [body:json.path=value]`; a status may end in
 `xx` (`5xx`); a header or body condition without `=value` asks only that it is there and not
-null; an empty value is an empty text or null. A value is percent-encoded where it holds a blank
-(`%20`). A body path goes through lists to any of their elements. All conditions must hold. An
-empty matcher matches nothing. Checked at load, matched purely.
+null; an empty value is an empty text, an empty list or null. A value is percent-encoded where it
+holds a blank (`%20`). A body path goes through lists to any of their elements, and `*` stands for
+any field. A condition after `!` must not hold. All conditions must be met. An empty matcher matches
+nothing. Checked at load, matched purely.
+
+A GraphQL success, where errors come with status 200: `200 !body:errors body:data.*.userErrors=`.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ class Condition(msgspec.Struct, frozen=True):
     where: str  # header or body
     name: str
     value: str | None
+    absent: bool = False  # written with `!`: it must not hold
 
 
 class Matcher(msgspec.Struct, frozen=True):
@@ -44,7 +48,7 @@ def parse(text: str) -> Matcher:
     statuses: tuple[str, ...] = ()
     conditions: list[Condition] = []
     for part in text.split():
-        where, colon, rest = part.partition(":")
+        where, colon, rest = part.removeprefix("!").partition(":")
         if colon and where in ("header", "body"):
             conditions.append(_condition(text, part, where, rest))
         elif all(_STATUS.fullmatch(s) for s in part.split("|")):
@@ -66,7 +70,7 @@ def _condition(text: str, part: str, where: str, rest: str) -> Condition:
     wrong = not _HEADER.fullmatch(name) if where == "header" else not all(name.split("."))
     if wrong:
         raise ContractInvalid(f"matcher {text!r}: {part!r} names no place")
-    return Condition(where, name, unquote(value) if equals else None)
+    return Condition(where, name, unquote(value) if equals else None, part.startswith("!"))
 
 
 def matches(m: Matcher, status: int, headers: Mapping[str, str], body: Any) -> bool:
@@ -77,7 +81,7 @@ def matches(m: Matcher, status: int, headers: Mapping[str, str], body: Any) -> b
     if m.statuses and code not in m.statuses and f"{code[0]}xx" not in m.statuses:
         return False
     lower = {name.lower(): value for name, value in headers.items()}
-    return all(_holds(c, lower, body) for c in m.conditions)
+    return all(_holds(c, lower, body) is not c.absent for c in m.conditions)
 
 
 def _holds(condition: Condition, headers: Mapping[str, str], body: Any) -> bool:
@@ -88,14 +92,14 @@ def _holds(condition: Condition, headers: Mapping[str, str], body: Any) -> bool:
         there = places(body, condition.name)
         if condition.value is None:
             return any(v is not None for v in there)
-        # A list of plain values at the end of a path is gone through too.
-        values = [text_of(v) for p in there for v in (p if isinstance(p, list) else [p])]
+        # A list of plain values at the end of a path is gone through too; an empty one is empty.
+        values = [text_of(v) for p in there for v in ((p or [""]) if isinstance(p, list) else [p])]
     return bool(values) if condition.value is None else condition.value in values
 
 
 def places(body: Any, path: str) -> list[Any]:
     """Return everything that stands at a dotted path of a JSON value; lists are gone through,
-    and a number picks one of their elements. An empty path is the value itself."""
+    a number picks one of their elements, and `*` any field. An empty path is the value itself."""
     current = [body]
     for name in path.split(".") if path else ():
         following: list[Any] = []
@@ -104,7 +108,9 @@ def places(body: Any, path: str) -> list[Any]:
                 following += value[int(name) : int(name) + 1]
             else:
                 items = value if isinstance(value, list) else [value]
-                following += [i[name] for i in items if isinstance(i, dict) and name in i]
+                found = [i for i in items if isinstance(i, dict)]
+                every = [v for i in found for v in i.values()] if name == "*" else []
+                following += every or [i[name] for i in found if name in i]
         current = following
     return current
 

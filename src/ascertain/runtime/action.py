@@ -21,6 +21,8 @@ from ascertain.core.errors import (
     KeyWarning,
 )
 
+from . import verified
+
 OPTIONS = frozenset({"wait", "connection"})  # names that an action's parameters may not have
 _KEY_WARNINGS = {
     "run_id": "a run or request id",
@@ -94,6 +96,7 @@ class Definition:
             declaration.key, str) else None  # fmt: skip
         self.check_input: Callable[[Mapping[str, Any]], None] | None = None  # of a description
         self.always_review = False  # an unknown outcome can only end with a person
+        self.stamp: verified.Verified | None = None  # of a self-test; void where it is another's
         self._assumptions: tuple[Any, Any] = (None, None)
         self._warned: set[str] = set()
         self._parameters = self._read_signature()
@@ -232,7 +235,15 @@ class Definition:
             and not (declared.prepare is not None and self.uses_call_http)
         ):
             extra.append("sends_by_call")  # not declared: so it is printed
-        return msgspec.structs.replace(made, assumed=(*made.assumed, *extra))
+        stamp = self.stamp if verified.counts(self.stamp, made) else None
+        return msgspec.structs.replace(
+            made, assumed=(*made.assumed, *extra), verified=stamp.on if stamp else ""
+        )
+
+    def stamped(self, stamp: verified.Verified | None) -> None:
+        """Take note of what a self-test verified, or of nothing."""
+        self.stamp = stamp
+        self.terms = self._terms(*self._assumptions)
 
     def set_look(self, look: Look, lag: Any, late: Any) -> None:
         """Add the look-up; `lag` and `late` are assumptions, printed on the receipt."""

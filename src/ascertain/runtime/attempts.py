@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from ascertain.core import claims, settle
-from ascertain.core.draft import Case
+from ascertain.core.draft import Case, after
 from ascertain.core.errors import Conflict, LeaseLost, StoreError, UnknownOperation
 from ascertain.core.model import ActFinding, Change, FrozenRequest, NotDone, NotDoneKind
 from ascertain.core.reconcile import Do, LookReport, Step
@@ -49,7 +49,7 @@ def writing(engine: Engine, case: Case, decide: Callable[[Case], Change]) -> Sto
         if written.applied:
             if change.control is not None:  # only what is written is known to be kept
                 engine.controls.add((change.control.action, change.control.scope))
-            return replace(case, status=change.status)
+            return after(case, change)
         if written.taken_by is not None:
             raise Taken(written.taken_by, change)
         if written.current is None:
@@ -101,7 +101,7 @@ def claiming(
     if not written.applied:
         return (yield from _newer(engine, case, written.current))
     return Ticket(
-        case=replace(case, status=change.status, attempts=(*case.attempts, attempt)),
+        case=after(case, change),
         attempt=attempt,
         definition=d,
         input=values,
@@ -116,7 +116,7 @@ def advancing(engine: Engine, case: Case, step: Step) -> Storing[Case]:
     written = yield Write(change)
     if not written.applied:
         return (yield from _newer(engine, case, written.current))
-    return replace(case, status=change.status)
+    return after(case, change)
 
 
 def _newer(engine: Engine, case: Case, current: Any) -> Storing[Case]:

@@ -13,6 +13,7 @@ from ascertain.core.contract import Contract, always_review, duration
 from ascertain.core.errors import ActionInvalid, Refused
 from ascertain.core.model import Expected
 
+from . import verified
 from .action import Declaration, Definition, Look, bounds_of, owners_of, roles_of
 from .engine import Engine
 from .receipt import Receipt
@@ -198,6 +199,7 @@ class Declaring:
             )
         definition = Definition(declaration, function)
         self._keys_kept(definition)
+        definition.stamped(verified.read(engine.store, engine.namespace, definition.name))
         if always_review(definition.terms):
             definition.always_review = True
         engine.actions[declaration.name] = definition

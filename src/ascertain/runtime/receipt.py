@@ -31,7 +31,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 
     `next_step` says what happens now and who does it; `user_message` (en, zh) is safe to show
     to an end user and never says done before it is. `assumptions` are what the recovery rests
-    on beside the vendor's word. Times in µs since 1970 UTC.
+    on beside the vendor's word; `verified` is the day on which a self-test found the contract to
+    hold in this scope, or empty. Times in µs since 1970 UTC.
     """
 
     id: str
@@ -57,6 +58,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     next_step: dict[str, str]
     user_message: dict[str, str]
     run: str | None = None
+    verified: str = ""
 
     @property
     def done(self) -> bool:
@@ -103,6 +105,7 @@ def receipt(case: Case, world: World, *, reused: bool = False) -> Receipt:
         next_step={lang: words.next_step(status, lang) for lang in words.LANGUAGES},
         user_message={lang: words.user_message(status, lang) for lang in words.LANGUAGES},
         run=operation.run,
+        verified=case.terms.verified,
     )
 
 

@@ -10,6 +10,8 @@ from ascertain.contracts import catalogue
 from ascertain.core.contract import Contract
 from ascertain.core.errors import ActionInvalid, UsageError
 
+_TYPES = {"text": str, "integer": int, "number": float, "boolean": bool}
+
 
 def register(
     ledger: Any,
@@ -18,11 +20,13 @@ def register(
     *,
     owner: str | Mapping[str, str],
     contract: str | Contract | None = None,
+    credentials: Any = None,
     **options: Any,
 ) -> Any:
     """Register a described HTTP action and return it, as `ledger.action` does.
 
     `options` are those of `ledger.action`; `scope` is the description's base unless given.
+    `credentials`: those of a target that several actions share, `targets.credentials`.
     Raises ActionInvalid naming the action and the field.
     """
     try:
@@ -35,7 +39,7 @@ def register(
     if named is not None and not isinstance(named, str | Contract):
         raise ActionInvalid(f"action {name}: contract must be the id of a contract")
     resolved = catalogue.resolve(named)
-    template = Template(name, description, resolved)
+    template = Template(name, description, resolved, credentials=credentials)
     described = template.described
 
     def act(call: Any, **given: Any) -> Any:
@@ -47,6 +51,7 @@ def register(
             field,
             inspect.Parameter.KEYWORD_ONLY,
             default=inspect.Parameter.empty if given.required else given.default,
+            annotation=_TYPES.get(given.type, Any),
         )
         for field, given in described.inputs.items()
     ]
@@ -60,6 +65,8 @@ def register(
         prepare=template.prepare,
         **options,
     )(act)
-    if described.lookup is not None:
-        action.lookup(lag=described.lookup.lag, late=described.lookup.late)(template.look_up)
+    action.definition.check_input = template.check
+    search = described.lookup
+    if search is not None:
+        action.lookup(lag=search.lag, late=search.late, control=search.control)(template.look_up)
     return action

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
+from urllib.parse import quote
 
 import httpcore2
 import httpx2
@@ -92,6 +93,10 @@ class EffectHttp:
         """What is known about the sending of this attempt's effect request."""
         return self._trace
 
+    def now(self) -> int:
+        """Return the time in µs on the clock of the deadline, which counts suspend."""
+        return self._clock()
+
     def request(
         self,
         method: str,
@@ -99,6 +104,7 @@ class EffectHttp:
         *,
         headers: Mapping[str, str] | None = None,
         auth: tuple[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
         check: bool = True,
         effect: bool | None = None,
         **body: Any,
@@ -111,7 +117,7 @@ class EffectHttp:
         given = dict(headers or {})
         secret = {n: given.pop(n) for n in list(given) if is_secret(n)}
         made = freeze(method, url, headers=given, **body)
-        return self.send(made, headers=secret, auth=auth, check=check, effect=effect)
+        return self.send(made, headers=secret, auth=auth, query=query, check=check, effect=effect)
 
     def send(
         self,
@@ -119,10 +125,11 @@ class EffectHttp:
         *,
         headers: Mapping[str, str] | None = None,
         auth: tuple[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
         check: bool = True,
         effect: bool | None = None,
     ) -> HttpAnswer:
-        """Send exactly these bytes; `headers` and `auth` are credentials beside them.
+        """Send exactly these bytes; `headers`, `auth` and `query` are credentials beside them.
 
         An effect request is the frozen one, or one whose method is not safe. `effect` says
         otherwise: True for a GET that acts, False as a promise that a request changes nothing
@@ -133,10 +140,13 @@ class EffectHttp:
         beside = _beside(request, headers or {}, auth)
         secret = [v for n, v in beside.items() if is_secret(n)]
         secrets = (*secret, *(v.split(" ", 1)[-1] for v in secret), *(auth or ())[1:])
+        pairs = _secret_query(request, query or {})
+        secrets = (*secrets, *(query or {}).values(), *(v for _, v in pairs))
         acts = self._effect and self._acts(request, effect=effect)
         if acts:
             self._admit(request)
-        answer, whole = self._exchange(request, beside, secrets, self._trace if acts else None)
+        trace = self._trace if acts else None
+        answer, whole = self._exchange(request, beside, secrets, trace, pairs)
         if not whole:
             reason = f"HTTP {answer.status}: the answer is larger than {ANSWER_BYTES} bytes"
             large = AnswerTooLarge(answer, Unknown(reason, evidence=answer.evidence()))
@@ -181,12 +191,15 @@ class EffectHttp:
         beside: Mapping[str, str],
         secrets: tuple[str, ...],
         trace: SendTrace | None,
+        pairs: list[tuple[str, str]],
     ) -> tuple[HttpAnswer, bool]:
         """Return the answer, and whether it was read in full."""
         url, began = httpx2.URL(request.url), self._clock()
-        target = httpcore2.URL(
-            scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
-        )
+        path = url.raw_path
+        if pairs:
+            path += b"&" if b"?" in path else b"?"
+            path += "&".join(f"{n}={v}" for n, v in pairs).encode("ascii")
+        target = httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=path)
         head = [(n.encode(), v.encode("utf-8")) for n, v in head_of(request, beside)]
         wire = Wire(self._deadline, self._clock, trace)
         with wire, self._registered(wire):
@@ -284,6 +297,15 @@ def _beside(
         beside["Authorization"] = f"Basic {token}"
     check_headers((*request.headers, *beside.items()))
     return beside
+
+
+def _secret_query(request: Request, query: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return credentials as they stand in an address; one may not change what was approved."""
+    known = httpx2.URL(request.url).params if query else {}
+    taken = [n for n in query if n in known]
+    if taken:
+        raise SendRefused(f"the address has {', '.join(taken)} already: a credential may not")
+    return [(quote(n, safe=""), quote(v, safe="")) for n, v in query.items()]
 
 
 def head_of(request: Request, beside: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal, InvalidOperation
 from typing import Any
 from urllib.parse import quote
+from xml.sax.saxutils import escape as xml_escape
 
 from ascertain.core import matcher
 from ascertain.core.errors import ActionInvalid, InputRefused
 
 _MISSING = object()
+_CALL = re.compile(r"\s*(\w+)\((.*)\)\s*", re.DOTALL)
+_ICAL = str.maketrans({"\\": "\\\\", ";": "\\;", ",": "\\,", "\n": "\\n", "\r": ""})
+# What a value is turned into where it stands within a body of text.
+ESCAPES: dict[str, Callable[[str], str]] = {
+    "": str,
+    "ical": lambda text: text.replace("\r\n", "\n").translate(_ICAL),  # RFC 5545 section 3.3.11
+    "xml": lambda text: xml_escape(text, {'"': "&quot;", "'": "&apos;"}),
+}
+# What a natural key may be made with.
+FUNCTIONS: dict[str, Callable[[str], str]] = {
+    "lower": str.lower,
+    "upper": str.upper,
+    "strip": str.strip,
+    "md5": lambda text: hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(),
+    "sha256": lambda text: hashlib.sha256(text.encode()).hexdigest(),
+}
 
 
 def fields(template: str) -> list[str]:
@@ -47,6 +67,33 @@ def text(template: str, values: Mapping[str, Any]) -> str:
         literal + ("" if name is None else _plain(name, values))
         for literal, name in _parts(template)
     )
+
+
+def document(template: str, values: Mapping[str, Any], escape: str) -> str:
+    """Return a body of text with its placeholders filled, each value escaped; raises InputRefused
+    for a value that would add a line or a control character of its own."""
+    made = []
+    for literal, name in _parts(template):
+        made.append(literal)
+        if name is not None:
+            plain = ESCAPES[escape](_plain(name, values))
+            if any(ord(c) < 32 or ord(c) == 127 for c in plain):
+                raise InputRefused(
+                    f"input {name} has a line break or a control character: within a text it"
+                    " would change what is asked for"
+                )
+            made.append(plain)
+    return "".join(made)
+
+
+def natural(expression: str, values: Mapping[str, Any]) -> str:
+    """Return a natural key, like `md5(lower({email}))`; raises InputRefused."""
+    call = _CALL.fullmatch(expression)
+    if call is None:
+        return text(expression.strip(), values)
+    if call[1] not in FUNCTIONS:
+        raise ActionInvalid(f"{expression!r}: {call[1]} is not one of {', '.join(FUNCTIONS)}")
+    return FUNCTIONS[call[1]](natural(call[2], values))
 
 
 def address(template: str, values: Mapping[str, Any]) -> str:
@@ -91,15 +138,45 @@ def _value(node: Any, values: Mapping[str, Any]) -> Any:
     return node
 
 
+def steps(path: str) -> list[str]:
+    """Return the names of a dotted path or a JSON pointer (RFC 6901)."""
+    if path.startswith("/"):
+        return [n.replace("~1", "/").replace("~0", "~") for n in path[1:].split("/")]
+    return path.split(".")
+
+
+def at(body: Any, path: str) -> Any:
+    """Return what a template has at a path, or None."""
+    for name in steps(path):
+        if isinstance(body, dict):
+            body = body.get(name)
+        elif isinstance(body, list) and name.isdecimal() and int(name) < len(body):
+            body = body[int(name)]
+        else:
+            return None
+    return body
+
+
 def stamped(body: Any, path: str, key: str) -> Any:
-    """Return a JSON object with the target key at a dotted path, unless it stands there."""
-    names, made = path.split("."), dict(body or {})
-    current = made
-    for name in names[:-1]:
-        inner = current.get(name)
-        current[name] = dict(inner) if isinstance(inner, dict) else {}
-        current = current[name]
-    current.setdefault(names[-1], key)
+    """Return a JSON object with the target key at a path, unless something stands there."""
+    return _stamped(body, steps(path), key)
+
+
+def _stamped(body: Any, names: list[str], key: str) -> Any:
+    first, *rest = names
+    if isinstance(body, list):
+        if not (first.isdecimal() and int(first) < len(body)):
+            raise ActionInvalid(f"the list in the request has no element {first}")
+        made: Any = list(body)
+        place: Any = int(first)
+        inner = made[place]
+    else:
+        made, place = dict(body) if isinstance(body, dict) else {}, first
+        inner = made.get(first)
+    if rest:
+        made[place] = _stamped(inner, rest, key)
+    elif inner is None:
+        made[place] = key
     return made
 
 
@@ -126,8 +203,34 @@ def refs(items: Iterable[Any], path: str) -> list[str | int]:
     return found
 
 
-def equal(item: Any, path: str, template: Any, values: Mapping[str, Any]) -> bool:
-    """Tell whether what stands at a path is what the template makes of our input."""
+def sent_and_found(
+    item: Any, path: str, template: Any, values: Mapping[str, Any], *, ignore_case: bool = False
+) -> tuple[Any, Any] | None:
+    """Compare what stands at a path with what the template makes of our input; None where they
+    are equal, else both.
+
+    A number and the text of the same number are equal (12.5, "12.50"), and so are true and
+    "true", and nothing and an empty text; texts are compared letter by letter.
+    """
     expected = value(template, values)
-    there = matcher.places(item, path)
-    return any(v == expected or texts({"v": v}, "v") == texts({"v": expected}, "v") for v in there)
+    there = matcher.places(item, path) or [None]
+    if any(_same(v, expected, ignore_case=ignore_case) for v in there):
+        return None
+    return expected, there[0] if len(there) == 1 else there
+
+
+def _same(found: Any, expected: Any, *, ignore_case: bool) -> bool:
+    if isinstance(expected, dict | list) or isinstance(found, dict | list):
+        return bool(found == expected)
+    one, other = matcher.text_of(found), matcher.text_of(expected)
+    if ignore_case:
+        one, other = one.casefold(), other.casefold()
+    if one == other:
+        return True
+    numbers = [v for v in (found, expected) if isinstance(v, int | float)]
+    if not numbers or any(isinstance(v, bool) for v in (found, expected)):
+        return False
+    try:
+        return Decimal(one) == Decimal(other)
+    except InvalidOperation:
+        return False

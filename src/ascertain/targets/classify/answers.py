@@ -6,6 +6,7 @@ from typing import Any
 
 from ascertain.core import matcher
 from ascertain.core.contract import NO_CONTRACT, Contract
+from ascertain.core.levels import doubts_success
 from ascertain.core.model import Accepted, ActFinding, Done, NotDone, NotDoneKind, Unknown
 from ascertain.targets.answer import HttpAnswer, retry_after
 
@@ -25,8 +26,8 @@ def finding_of(answer: HttpAnswer, contract: Contract) -> ActFinding | None:
 
     What speaks of an effect that may be there (exists, busy, mismatch) is looked at first, so
     that a broad `refused` cannot turn it into "not done". A refusal is proof only where the
-    contract lists it as given before processing. Without a contract nothing is proof, and
-    every 2xx is left to the action's own code to judge.
+    contract lists it as given before processing. Where nobody whose word counts says which answer
+    is success, a 2xx is left to the action's own code to judge.
     """
     seen, line = answer.evidence(), f"HTTP {answer.status}"
     wait = retry_after(answer, contract.wait)
@@ -50,10 +51,9 @@ def finding_of(answer: HttpAnswer, contract: Contract) -> ActFinding | None:
         if says(text, answer):
             stored = says(contract.repeat.stored, answer)
             return NotDone(kind, line, retry_after=wait, stored=stored, evidence=seen)
-    if contract is NO_CONTRACT:
-        success = answer.status // 100 == 2
-    else:
-        success = says(contract.ok.when, answer)
+    success = contract is NO_CONTRACT or says(contract.ok.when, answer)
+    if doubts_success(contract):  # what is said of it can only narrow what it may be
+        success = success and answer.status // 100 == 2
     return None if success else Unknown(line, wait, evidence=seen)
 
 
@@ -62,10 +62,11 @@ def success_of(
 ) -> Done | Accepted | Unknown:
     """Return what a success amounts to by the contract alone.
 
-    Without a contract it is Unknown: only the action's own code can say that it is done.
+    It is Unknown without a contract, or where `ok.when` is only from memory or at second hand and
+    not accepted: only the action's own code can say that it is done.
     """
-    if contract is NO_CONTRACT:
-        reason = f"HTTP {answer.status}: no contract says that this is success"
+    if doubts_success(contract):
+        reason = f"HTTP {answer.status}: no contract that counts says that this is success"
         return Unknown(reason, evidence=answer.evidence())
     kind = Accepted if contract.ok.accepted else Done
     return kind(ref=ref, evidence=answer.evidence())
