@@ -40,7 +40,7 @@ from sim.sim import PLANS, Setting, setting, simulate
 
 Patch = pytest.MonkeyPatch
 Mutant = Callable[[Patch], None]
-MOST = 160  # schedules that the simulator may need to see a mutant
+MOST = 320  # schedules that the simulator may need to see a mutant
 
 
 def says(place: Any, name: str, answer: Any) -> Mutant:
@@ -209,13 +209,14 @@ SIM: list[tuple[str, Mutant, str, dict[str, Any]]] = [
     ("look-up keeps the state", leads(Input.NOT_EARNED, State.UNKNOWN, State.PENDING),
      "wrong_failed", {"kind": "lagging"}),
     ("quiet period", no_quiet_period, "blind_resend", {"kind": "searchable"}),
-    ("positive control", told(control="found"), "blind_resend", {"kind": "searchable"}),
+    ("positive control", told(control="found"), "blind_resend",
+     {"kind": "searchable", "often": "look", "budget": 20}),
     ("page limit", every_page_counts_as_read, "blind_resend",
      {"kind": "searchable", "often": "look", "budget": 30}),
     ("invented key", an_invented_key_is_not_asked_for, "wrong_done",
      {"kind": "searchable", "finds_anything": True, "orders": 2}),
     ("invented key not answered", a_failed_control_of_an_invented_key_passes, "wrong_done",
-     {"kind": "searchable", "finds_anything": True, "orders": 2}),
+     {"kind": "searchable", "finds_anything": True, "orders": 3, "often": "look", "budget": 30}),
     ("window margin", no_own_deadline, "blind_resend",
      {"kind": "idempotent/short", "often": "checked"}),
     ("byte identity", bytes_made_anew, "law 11", {"kind": "idempotent"}),
