@@ -404,6 +404,100 @@ def test_the_client_sees_a_reset_not_an_orderly_end(relay: TcpFaultProxy) -> Non
             lines.readline()
 
 
+@pytest.mark.parametrize(
+    ("fault", "stored", "outcome"),
+    [("drop_request", 0, "request_dropped"), ("drop_response", 1, "answer_dropped")],
+)
+def test_either_side_of_a_mail_can_be_lost(
+    relay: TcpFaultProxy, smtp: Smtp, fault: str, stored: int, outcome: str
+) -> None:
+    marker = key()
+    rule = getattr(relay, fault)("DATA")
+    with pytest.raises((smtplib.SMTPServerDisconnected, ConnectionResetError)):
+        send(relay, marker)
+    assert rule.finished.wait(WAIT)
+    assert [(e.action, e.outcome, e.forwarded) for e in relay.log] == [
+        (fault, outcome, bool(stored))
+    ]
+    send(relay, key())  # the next one passes, and the server has settled the one before
+    assert smtp.creations(marker) == stored
+
+
+def test_a_mail_takes_effect_after_its_sender_has_gone(relay: TcpFaultProxy, smtp: Smtp) -> None:
+    marker = key()
+    rule = relay.commit_late(WAIT, "DATA")
+    with socket.create_connection((relay.host, relay.port), timeout=WAIT) as client:
+        lines = client.makefile("rb")
+        lines.readline()
+        for command in (b"HELO x", b"MAIL FROM:<a@x.example>", b"RCPT TO:<b@x.example>", b"DATA"):
+            client.sendall(command + b"\r\n")
+            lines.readline()
+        client.sendall(f"Subject: {marker}\r\n\r\nhello\r\n.\r\n".encode())
+        assert rule.seen.wait(WAIT)
+        lines.close()
+    assert smtp.creations(marker) == 0
+    rule.release()
+    until = time.monotonic() + WAIT
+    while not smtp.creations(marker) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert smtp.creations(marker) == 1
+    assert [e.outcome for e in relay.log] == ["committed_late"]
+
+
+def test_a_held_answer_keeps_its_sender_waiting_until_it_is_released(
+    relay: TcpFaultProxy, smtp: Smtp
+) -> None:
+    marker = key()
+    rule = relay.hold(WAIT, "DATA")
+    with ThreadPoolExecutor(1) as pool:
+        sending = pool.submit(send, relay, marker)
+        assert rule.landed.wait(WAIT)
+        assert smtp.creations(marker) == 1
+        assert not sending.done()
+        rule.release()
+        with pytest.raises((smtplib.SMTPServerDisconnected, ConnectionResetError)):
+            sending.result(WAIT)
+
+
+# PostgreSQL
+
+
+@pytest.mark.parametrize(("fault", "stored"), [("drop_request", 0), ("drop_response", 1)])
+def test_either_side_of_a_commit_can_be_lost(
+    postgres_database: str, fault: str, stored: int
+) -> None:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    facts = conninfo_to_dict(postgres_database)
+    with psycopg.connect(postgres_database, autocommit=True) as owner:
+        owner.execute("create table t (a text)")
+        with TcpFaultProxy(int(facts["port"])) as proxy:
+            plain = {"port": proxy.port, "sslmode": "disable", "gssencmode": "disable"}
+            rule = getattr(proxy, fault)("SQL", "COMMIT")
+            with psycopg.connect(make_conninfo(**{**facts, **plain})) as client:
+                client.execute("insert into t values ('COMMIT')")  # a value is no request
+                assert not rule.seen.is_set()
+                with pytest.raises(psycopg.OperationalError):
+                    client.commit()
+            assert rule.finished.wait(WAIT)
+        with owner.transaction():
+            owner.execute("lock table t")  # waits for the other session to end
+            [(count,)] = owner.execute("select count(*) from t").fetchall()
+    assert count == stored
+
+
+def test_a_standing_answer_meets_every_request(radicale: Radicale) -> None:
+    with HttpFaultProxy(radicale.port) as proxy:
+        proxy.answer(403, method="GET", standing=True)
+        got = [talk(proxy.port, b"GET /.web/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")]
+        got += [talk(proxy.port, b"GET /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")]
+        assert [b"403" in said.split(b"\r\n", 1)[0] for said in got] == [True, True]
+        assert len(proxy.armed) == 1
+        proxy.disarm()
+        assert proxy.armed == ()
+
+
 # NATS
 
 

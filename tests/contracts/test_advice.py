@@ -30,7 +30,8 @@ def said(ident: str, **given: Any) -> tuple[tuple[str, str], tuple[str, str] | N
     ("ident", "given", "now", "later"),
     [
         ("caldav.task.create", {}, ("identified", "replay_identity"), None),
-        ("roundup.issue.create", {}, ("searchable", "look_then_send"), None),
+        ("roundup.issue.create", {"unseen": ("retired issues",)},
+         ("searchable", "look_then_send"), None),
         ("smtp.submit", {}, ("lagging", "look_only"), None),
         ("smtp.submit", {"trust_assumed_absence": True}, ("lagging", "look_then_send"), None),
         ("twilio.messages", {}, ("opaque", "person"), None),

@@ -43,7 +43,8 @@ class Exchange:
 
 @dataclass(eq=False, slots=True)
 class Rule:
-    """A fault that waits for one request; its events tell other threads how far it has got."""
+    """A fault that waits for one request, or for every one that fits while it is ``standing``;
+    its events tell other threads how far it has got."""
 
     action: str
     method: str | None = None
@@ -52,6 +53,7 @@ class Rule:
     status: int = 0
     body: bytes = b""
     headers: Sequence[tuple[str, str]] = ()
+    standing: bool = False
     seen: threading.Event = field(default_factory=threading.Event)
     """Set when the rule has met its request (HTTP: the request has been read in full)."""
     landed: threading.Event = field(default_factory=threading.Event)
@@ -93,7 +95,8 @@ class Book:
         with self.lock:
             for rule in self.rules:
                 if rule.fits(method, path):
-                    self.rules.remove(rule)
+                    if not rule.standing:
+                        self.rules.remove(rule)
                     rule.seen.set()
                     return rule
         return None

@@ -1,4 +1,4 @@
-"""A TCP proxy that understands as much of SMTP and NATS as losing one answer takes."""
+"""A TCP proxy that understands as much of SMTP, NATS and PostgreSQL as losing one answer takes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ ANSWER_SECONDS = 5.0  # how long a muted connection waits for the answer that is
 
 
 class TcpFaultProxy(FaultProxy):
-    """A TCP proxy in front of an SMTP or a NATS server, with one-shot faults.
+    """A TCP proxy in front of an SMTP, a NATS or a PostgreSQL server, with one-shot faults.
 
-    Bytes pass unchanged in both directions. TLS is not understood. A rule catches the first
-    fitting request on any connection; afterwards that connection is reset.
+    What counts as a request: a message up to its final dot (``DATA``), a publish (``PUB``), the
+    ``COMMIT`` of a transaction (``SQL``; the client must ask for neither TLS nor GSS). Bytes pass
+    unchanged in both directions. A rule catches the first fitting request on any connection;
+    afterwards that connection is reset, unless the request was only late.
     """
 
     def __init__(self, upstream_port: int, *, upstream_host: str = LOOPBACK) -> None:
@@ -44,6 +46,22 @@ class TcpFaultProxy(FaultProxy):
         request to the server itself (``$…``).
         """
         return self.book.arm(Rule("drop_publish_ack", "PUB", subject))
+
+    def drop_response(self, method: str, path: str = "") -> Rule:
+        """Forward, swallow the answer, reset the client."""
+        return self.book.arm(Rule("drop_response", method, path))
+
+    def hold(self, seconds: float, method: str, path: str = "") -> Rule:
+        """The same, but reset the client ``seconds`` later (or after the rule's ``release()``)."""
+        return self.book.arm(Rule("hold", method, path, seconds))
+
+    def drop_request(self, method: str, path: str = "") -> Rule:
+        """Keep the end of the request back and reset both sides."""
+        return self.book.arm(Rule("drop_request", method, path))
+
+    def commit_late(self, seconds: float, method: str, path: str = "") -> Rule:
+        """Forward the end of the request ``seconds`` later, whether or not the client lives."""
+        return self.book.arm(Rule("commit_late", method, path, seconds))
 
     def stop(self) -> None:
         """Close the listener and all connections."""
@@ -75,7 +93,7 @@ class _Link:
 
     def __init__(self, proxy: TcpFaultProxy, client: socket.socket, server: socket.socket) -> None:
         self.proxy, self.client, self.server = proxy, client, server
-        self.reader: _SmtpReader | _NatsReader | None = None
+        self.reader: _SmtpReader | _NatsReader | _SqlReader | None = None
         self.muted: Rule | None = None
         self.number, self.path, self.began_at = 0, "", 0.0  # of the muted request
         self.deadline = 0.0
@@ -130,8 +148,12 @@ class _Link:
 
     def _from_client(self, chunk: bytes) -> bytes:
         if self.reader is None and chunk:
-            # NATS clients begin with CONNECT, SMTP clients with EHLO, HELO or the like.
-            self.reader = _NatsReader() if chunk[:8].upper() == b"CONNECT " else _SmtpReader()
+            # NATS clients begin with CONNECT, SMTP clients with EHLO, HELO or the like, those of
+            # PostgreSQL with a length, whose first byte is zero.
+            if chunk[:8].upper() == b"CONNECT ":
+                self.reader = _NatsReader()
+            else:
+                self.reader = _SqlReader() if chunk[0] == 0 else _SmtpReader()
         if self.reader is None or self.muted is not None:
             return chunk
         for path in list(self.reader.requests(chunk)):
@@ -142,10 +164,23 @@ class _Link:
                 self.proxy.book.note(Exchange(*row, now), None)
                 continue
             self.number, self.path, self.began_at = number, path, now
+            if rule.action in ("drop_request", "commit_late"):
+                return self._kept_back(rule, chunk)
             self.deadline = time.monotonic() + ANSWER_SECONDS
             # Set before the bytes go on, so that a quick answer cannot slip through.
             self.muted = rule
         return chunk
+
+    def _kept_back(self, rule: Rule, chunk: bytes) -> bytes:
+        """Pass the end of a request on late, or never."""
+        late = rule.action == "commit_late" and self.proxy.book.pause(rule)
+        outcome = "committed_late" if late else "request_dropped"
+        row = (self.number, str(rule.method), self.path, rule.action, outcome, late, None)
+        self.proxy.book.note(Exchange(*row, self.began_at, time.time()), rule)
+        if late:
+            return chunk
+        self.resetting = True
+        return b""
 
     def _from_server(self, chunk: bytes) -> bytes:
         if isinstance(self.reader, _SmtpReader):
@@ -163,6 +198,8 @@ class _Link:
             self._note_muted("target_failed", None)
         else:
             return b""
+        if rule.action == "hold":
+            self.proxy.book.pause(rule)
         self.resetting = True
         with contextlib.suppress(OSError):
             self.client.shutdown(socket.SHUT_RD)  # wakes the other pump, tells the client nothing
@@ -231,3 +268,28 @@ class _NatsReader:
                 subject = words[1].decode("utf-8", "replace")
                 if not subject.startswith("$"):
                     yield subject
+
+
+class _SqlReader:
+    """Finds the COMMIT of each transaction in what a PostgreSQL client sends."""
+
+    method = "SQL"
+    # CommandComplete with its length and tag (PostgreSQL 18, 54.7 Message Formats, 2026-11-29).
+    answer = re.compile(rb"C\x00\x00\x00\x0bCOMMIT\x00")
+
+    def __init__(self) -> None:
+        self.buffer = bytearray()
+        self.started = False
+
+    def requests(self, chunk: bytes) -> Iterator[str]:
+        self.buffer += chunk
+        while len(self.buffer) >= 5:
+            head = 1 if self.started else 0  # the first message has no type
+            size = head + int.from_bytes(self.buffer[head : head + 4], "big")
+            if len(self.buffer) < size:
+                return
+            said = bytes(self.buffer[head + 4 : size])
+            del self.buffer[:size]
+            if self.started and said.rstrip(b"\0").strip(b"\0").upper() == b"COMMIT":
+                yield "COMMIT"
+            self.started = True

@@ -103,6 +103,7 @@ def _ticket(ledger: Ledger, knobs: Knobs, place: plain.Place) -> Any:
         key="{case}",
         owner=OWNER,
         contract="roundup.issue.create",
+        unseen=("retired issues",),
         scope=place["path"],
         sends="call",
         timeout=knobs.timeout,

@@ -1,8 +1,9 @@
 """Fault proxies on loopback: lose an answer, lose a request, commit late, answer instead.
 
-They stand between a caller and a real target and do to the network what production does. Each rule
-is one-shot: it catches the first request that fits, then is gone. A proxy runs in threads of the
-process that made it, so a caller that is to be killed belongs in another process.
+They stand between a caller and a real target and do to the network what production does. A rule
+is one-shot: it catches the first request that fits, then is gone, unless it is standing. A proxy
+runs in threads of the process that made it, so a caller that is to be killed belongs in another
+process.
 """
 
 from __future__ import annotations
@@ -104,9 +105,10 @@ class HttpFaultProxy(FaultProxy):
         *,
         method: str | None = None,
         path: str = "",
+        standing: bool = False,
     ) -> Rule:
-        """Answer with this instead of forwarding."""
-        rule = Rule("answer", method, path, 0.0, status, body, tuple(headers))
+        """Answer with this instead of forwarding, once or as long as the proxy stands."""
+        rule = Rule("answer", method, path, 0.0, status, body, tuple(headers), standing)
         return self.book.arm(rule)
 
     def stop(self) -> None:

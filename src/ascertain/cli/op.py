@@ -141,8 +141,11 @@ def _data(
 def _about(settings: Settings, ledger: Ledger, r: Receipt, case: Case, refs: list[str]) -> None:
     say, lang = settings.say, settings.lang
     here, kind = known(ledger, r.action), Class(r.protection).name.lower()
-    seen = {"sends_by_call": say("assume.sends_by_call")}
-    assumed = ", ".join(seen.get(a, a) for a in r.assumptions) or say("show.no_assumptions")
+    spelt = {
+        "sends_by_call": say("assume.sends_by_call"),
+        "nobody_deletes": say("assume.nobody_deletes"),
+    }
+    assumed = ", ".join(spelt.get(a, a) for a in r.assumptions) or say("show.no_assumptions")
     due = ""
     if r.due_at is not None:
         due = f"{when(r.due_at)} ({relative(r.due_at, ledger.store.now(), lang)})"

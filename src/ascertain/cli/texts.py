@@ -100,10 +100,7 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
     ),
     # --- operations
     "op.none": ("No operation is like that.", "没有符合条件的业务操作。"),
-    "op.now": (
-        "{action} {key}: {state}{ref}. {next}",
-        "{action} {key}：{state}{ref}。{next}",
-    ),
+    "op.now": ("{action} {key}: {state}{ref}. {next}", "{action} {key}：{state}{ref}。{next}"),
     "fact": ("{name}: {value}", "{name}：{value}"),
     "op.more": ("There may be more: --after {id}", "可能还有更多：--after {id}"),
     "no_run": (
@@ -122,6 +119,7 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
         "its code sends by call.http only (seen in it, not declared)",
         "只经 call.http 发送（由代码推断，未声明）",
     ),
+    "assume.nobody_deletes": ("nobody deletes it at the target", "没有人在目标系统删除它"),
     "show.no_assumptions": ("none", "无"),
     "show.references": ("references", "结果编号"),
     "show.confirmed": ("confirmed", "确认"),

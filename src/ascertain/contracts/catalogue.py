@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ascertain.core.contract import NO_CONTRACT, Contract, load
 from ascertain.core.errors import ContractInvalid
 from ascertain.core.levels import accepted
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @lru_cache(maxsize=1)
@@ -63,6 +66,8 @@ def parse(text: str, where: str) -> dict[str, Contract]:
 
 def read(path: str | Path) -> dict[str, Contract]:
     """Return the contracts of your own TOML file by id; raises ContractInvalid naming the field."""
+    from pathlib import Path
+
     return parse(Path(path).read_text(encoding="utf-8"), str(path))
 
 

@@ -16,11 +16,11 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
-from urllib.parse import unquote
 
 import msgspec
 
 from .errors import ContractInvalid
+from .keys import unquoted
 
 _STATUS = re.compile(r"[1-5](?:[0-9][0-9]|xx)")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -70,7 +70,7 @@ def _condition(text: str, part: str, where: str, rest: str) -> Condition:
     wrong = not _HEADER.fullmatch(name) if where == "header" else not all(name.split("."))
     if wrong:
         raise ContractInvalid(f"matcher {text!r}: {part!r} names no place")
-    return Condition(where, name, unquote(value) if equals else None, part.startswith("!"))
+    return Condition(where, name, unquoted(value) if equals else None, part.startswith("!"))
 
 
 def matches(m: Matcher, status: int, headers: Mapping[str, str], body: Any) -> bool:

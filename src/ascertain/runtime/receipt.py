@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ascertain.core import words
-from ascertain.core.contract import Terms
+from ascertain.core.contract import Terms, identity
 from ascertain.core.draft import Case
 from ascertain.core.errors import (
     AccessRejected,
@@ -116,6 +116,8 @@ def assumptions(terms: Terms) -> tuple[str, ...]:
         value = getattr(terms, name, None)
         timed = isinstance(value, int) and not isinstance(value, bool)
         shown.append(f"{name}={words.duration(int(value or 0))}" if timed else name)
+    if identity(terms) or terms.quiet is not None:  # else nothing is made again because it is gone
+        shown.append("nobody_deletes")
     return tuple(shown)
 
 

@@ -5,9 +5,7 @@ CPython 3.11 sources and Linux tcp(7), read 2026-11-29.
 
 from __future__ import annotations
 
-import socket
-
-from .chain import frames, place
+from .chain import frames, names, place
 from .proof import Says
 
 # Functions that only open a connection: what comes out of them precedes every request byte.
@@ -31,7 +29,7 @@ def says(error: BaseException) -> Says | None:
         # urllib follows redirects by itself: the request that failed may be a second one.
         again = any("redirect" in f or f.startswith("http_error_") for _, f, _ in frames(error))
         return Says.MAYBE if again else Says.LOOK_INSIDE
-    if isinstance(error, socket.gaierror):
+    if "gaierror" in names(error, "socket"):
         return Says.NEVER_SENT
     if not isinstance(error, OSError):
         return None
