@@ -59,6 +59,7 @@ class Desk(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64  # or the kernel has some of eight at once wait for a second
     stripped = False
+    window = 2.0  # seconds that it remembers a key
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -89,8 +90,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         key, now = self.headers["Idempotency-Key"], time.monotonic()
         with self.server.lock:
-            since, ident, before = self.server.kept.get(key, (-9.0, "", b""))
-            if now - since < 2 and not self.server.stripped:
+            since, ident, before = self.server.kept.get(key, (-99.0, "", b""))
+            if now - since < self.server.window and not self.server.stripped:
                 return self._answer(201 if body == before else 422, {"id": ident})
             self.server.made += 1
             ident = f"t-{self.server.made}"

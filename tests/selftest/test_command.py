@@ -118,6 +118,7 @@ def test_what_is_wrong_is_said_before_anything_is_sent(desk: Desk) -> None:
 def test_ctrl_c_stops_it_and_it_cleans_up(desk: Desk, tmp_path: Path) -> None:
     config = tmp_path / "ascertain.toml"  # a window that is still open when the signal comes
     config.write_text(config.read_text().replace('keeps = "2s"', 'keeps = "20s"'))
+    desk.window = 20.0
     command = [sys.executable, "-m", "ascertain.cli.main", *TRY, *SURE, "--json"]
     with subprocess.Popen(
         command, cwd=tmp_path, env=dict(os.environ), text=True,

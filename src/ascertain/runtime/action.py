@@ -20,6 +20,7 @@ from ascertain.core.errors import (
     KeyRefused,
     KeyWarning,
 )
+from ascertain.core.model import Operation
 
 from . import verified
 
@@ -372,18 +373,30 @@ class Definition:
         except (KeyError, IndexError, ValueError):
             return key
 
-    def restore_input(self, stored: str | None, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    def restore_input(
+        self, operation: Operation, given: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
         """Return the input to act on: the one pinned at submission, or where only part of it is
-        kept, the one that the caller supplies again. Raises InputRefused where neither is."""
-        if stored is not None and self.declared.store_input == "all":
-            values: dict[str, Any] = msgspec.json.decode(stored)
+        kept, the one that the caller supplies again.
+
+        Raises InputRefused where neither is, or where the caller brings another content than the
+        one that was pinned, and perhaps approved (laws 9, 11).
+        """
+        if operation.input is not None and self.declared.store_input == "all":
+            values: dict[str, Any] = msgspec.json.decode(operation.input)
             return values
-        if given is not None:
-            return dict(given)
-        raise InputRefused(
-            f"action {self.name}: its input is not kept, so only a caller that supplies it again"
-            " can execute it"
-        )
+        if given is None:
+            raise InputRefused(
+                f"action {self.name}: its input is not kept, so only a caller that supplies it"
+                " again can execute it"
+            )
+        content = {n: given[n] for n in self.declared.content if n in given}
+        if operation.content_hash and keys.fingerprint(content) != operation.content_hash:
+            raise InputRefused(
+                f"action {self.name}: its content is not the one that was pinned first, so it is"
+                " not sent: supply that one, or submit a new version with .using(supersedes=…)"
+            )
+        return dict(given)
 
 
 def is_async(function: Any) -> bool:

@@ -22,7 +22,7 @@ from ascertain.core.reconcile import Do, LookReport
 
 from . import perform
 from .asks import Read, Storing, Write, outcome
-from .attempts import claiming, finishing, releasing
+from .attempts import claiming, ending, finishing, releasing
 from .beginning import beginning
 from .declare import BoundAction, Declaring
 from .desk import Desk
@@ -101,7 +101,7 @@ class AsyncAction(BoundAction):
         options = replace(self.options, run=run) if run else self.options
         if options.compensates:
             await hop(check_undo, engine, options.compensates)
-        driver = AsyncDriver(engine)
+        driver, until = AsyncDriver(engine), engine.until(wait)
         begin = beginning(engine, self.definition, intent, options, execute=True)
         (started, reused), cancelled = await driver.finished(begin)
         if cancelled is not None:  # before its action started: proven not sent (law 2)
@@ -109,7 +109,6 @@ class AsyncAction(BoundAction):
                 await driver.give_back(started)
             raise cancelled
         given_now = None if reused and other_content(started, intent) else intent.input
-        until = engine.clock.boottime() + int((engine.wait if wait is None else wait) * 1e6)
         case = await driver.drive(driving(engine, started, given_now, until), errors)
         return receipt(case, engine.world(), reused=reused)
 
@@ -131,7 +130,7 @@ class AsyncDriver:
         never started (law 2); everything else that was being written is written.
         """
         answer: Any = None
-        error: Exception | None = None
+        error: BaseException | None = None
         cancelled: asyncio.CancelledError | None = None
         while True:
             try:
@@ -141,18 +140,22 @@ class AsyncDriver:
                     raise cancelled from None
                 value: T = end.value
                 return value
+            except Exception as raised:
+                if cancelled is not None:
+                    raise cancelled from raised
+                raise
             answer = error = None
-            if cancelled is not None and isinstance(asked, Act | Look | Sleep):
-                if not isinstance(asked, Sleep):
-                    await self.give_back(asked.ticket)
-                raise cancelled
             try:
-                if isinstance(asked, Act | Look | Sleep):
-                    answer = await self._carry_out(asked, errors)
-                else:
+                if not isinstance(asked, Act | Look | Sleep):
                     answer, stopped = await self._stored(asked)
                     cancelled = cancelled or stopped
-            except Exception as raised:  # noqa: BLE001 - thrown into what asked for it
+                elif cancelled is None:
+                    answer = await self._carry_out(asked, errors)
+                else:
+                    if not isinstance(asked, Sleep):
+                        await self.give_back(asked.ticket)
+                    error, cancelled = cancelled, None
+            except BaseException as raised:  # noqa: BLE001 - thrown into what asked for it
                 error = raised
 
     async def finished(self, steps: Storing[T]) -> tuple[T, asyncio.CancelledError | None]:
@@ -225,18 +228,27 @@ class AsyncDriver:
         it was begun; a cancellation is settled here, as unknown, before it goes on (law 3)."""
         d = ticket.definition
         if d.declared.kind == "bulk":
-            return await away(threads.code, lambda: Driver(self.engine).act(ticket))
+            work = in_thread(threads.code, lambda: Driver(self.engine).act(ticket))
+            done, stopped = await patiently(work)
+            if stopped is not None:
+                await self.finished(ending(self.engine, ticket, done))
+                raise stopped
+            return done
         call = perform.make_call(self.engine, ticket, effect=True)
         kept: list[Any] = []
+        entered: list[bool] = []
         interrupt: BaseException | None = None
         try:
-            value = await self._code(ticket, call, kept)
+            value = await self._code(ticket, call, kept, entered)
             finding = perform.finding_of(value, d, call)
             perform.note_wrong(value, finding, errors)
         except perform.NotStarted:
             return None
-        except BaseException as error:  # noqa: BLE001 - recorded first, then raised again
-            interrupt = None if isinstance(error, Exception) else error
+        except BaseException as error:
+            interrupt = None if isinstance(error, Exception) or _its_own(error) else error
+            if interrupt is not None and not entered:  # proven not sent (law 2)
+                await self.give_back(ticket)
+                raise
             if kept:  # its result is known, though its caller was cancelled (law 8)
                 finding = perform.finding_of(kept[0], d, call)
             else:
@@ -257,7 +269,7 @@ class AsyncDriver:
             raise interrupt
         return finding
 
-    async def _code(self, ticket: Ticket, call: Any, kept: list[Any]) -> Any:
+    async def _code(self, ticket: Ticket, call: Any, kept: list[Any], entered: list[bool]) -> Any:
         """Run the action's code, unless its time is over by the time a thread is free for it."""
         d = ticket.definition
         leading = [call] if d.declared.kind == "action" else []
@@ -265,6 +277,7 @@ class AsyncDriver:
         def begin(**given: Any) -> Any:
             if not perform.in_time(ticket, self.engine.clock):
                 raise perform.NotStarted
+            entered.append(True)
             return d.function(*leading, **given)
 
         on_loop = inspect.iscoroutinefunction(d.function)
@@ -301,8 +314,19 @@ class AsyncDriver:
             return finding_of_look(value, d.name)
         except Exception as error:  # noqa: BLE001 - a look-up's error is Unknown
             return perform.finding_of_look_error(error, d)
+        except asyncio.CancelledError as error:
+            if not _its_own(error):
+                raise
+            return perform.finding_of_look_error(error, d)
         finally:
             call.close()
+
+
+def _its_own(error: BaseException) -> bool:
+    """Tell whether code raised a cancellation that nobody asked of this caller, e.g. of a task
+    that it awaited: that is an error like any other."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and not task.cancelling()
 
 
 async def _run(
@@ -363,13 +387,12 @@ class AsyncLedger:
     async def confirm(self, operation: str | Receipt, *, wait: float | None = None) -> Receipt:
         """Ask the target again what happened; see `Ledger.confirm`."""
         ident = operation if isinstance(operation, str) else operation.id
-        case = await hop(self._ledger.case_of, ident)
+        case, until = await hop(self._ledger.case_of, ident), self.engine.until(wait)
         started, cancelled = await self._driver.finished(claiming(self.engine, case, Do.LOOK_UP))
         if cancelled is not None:
             if isinstance(started, Ticket):
                 await self._driver.give_back(started)
             raise cancelled
-        until = self.engine.clock.boottime() + int((self.wait if wait is None else wait) * 1e6)
         after = await self._driver.drive(driving(self.engine, started, None, until))
         return receipt(after, self.engine.world())
 

@@ -47,7 +47,7 @@ def writing(engine: Engine, case: Case, decide: Callable[[Case], Change]) -> Sto
         change = decide(case)
         written = yield Write(change)
         if written.applied:
-            if change.control is not None:  # only what is written is known to be kept
+            if change.control is not None and not change.lazy:  # only what is durable is kept
                 engine.controls.add((change.control.action, change.control.scope))
             return after(case, change)
         if written.taken_by is not None:
@@ -72,7 +72,7 @@ def claiming(
     d = engine.definition(case.operation.action)
     values = None
     if do is not Do.LOOK_UP:
-        values = d.restore_input(case.operation.input, given)
+        values = d.restore_input(case.operation, given)
         if case.operation.supersedes or case.operation.compensates:
             why = yield Read(partial(versions.why_held, engine, case, world))
             if why:

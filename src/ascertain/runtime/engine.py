@@ -27,6 +27,7 @@ from .lives import Lives
 from .ticket import Options, Ticket
 
 ACTIONS = (Do.EXECUTE, Do.REPLAY, Do.REDO, Do.FORCE, Do.LOOK_UP)
+ENDLESS = 1e9  # seconds
 T = TypeVar("T")
 
 
@@ -53,6 +54,16 @@ class Engine:
     def world(self) -> World:
         """Return the time, chance and what the store's clock did, for one decision."""
         return self.lives.world(self.worker)
+
+    def until(self, wait: float | None) -> int:
+        """Return until when a caller waits, on the local clock; `wait` in seconds, may be endless.
+
+        Ask before anything is claimed: what is no number raises ValueError here.
+        """
+        seconds = float(self.wait if wait is None else wait)
+        if seconds != seconds:
+            raise ValueError("wait is NaN: say how many seconds to wait")
+        return self.clock.boottime() + int(max(-ENDLESS, min(seconds, ENDLESS)) * 1e6)
 
     def definition(self, name: str) -> Definition:
         """Return a registered action; raises UnknownAction."""

@@ -188,7 +188,7 @@ class Action(BoundAction):
         """Ask for a deliberate second effect of an operation: a new operation with an approval
         of its own (law 10)."""
         old = self.engine.snapshot(of if isinstance(of, str) else of.id)
-        values = self.definition.restore_input(old.operation.input, None)
+        values = self.definition.restore_input(old.operation, None)
         intent = self.definition.intent(values, self.engine.store.now())
         for count in itertools.count(1):
             key = f"{old.operation.key}#repeat-{count}"
@@ -245,11 +245,9 @@ class Action(BoundAction):
     ) -> Receipt:
         intent, options = self._intent(given), self._options()
         check_undo(self.engine, options.compensates)
+        until = self.engine.until(wait)
         started, reused = self.engine.begin(self.definition, intent, options, execute=True)
         given_now = None if reused and other_content(started, intent) else intent.input
-        until = self.engine.clock.boottime() + int(
-            (self.engine.wait if wait is None else wait) * 1e6
-        )
         steps = driving(self.engine, started, given_now, until)
         case = self._driver().drive(steps, errors)
         return receipt(case, self.engine.world(), reused=reused)
@@ -264,7 +262,7 @@ class Action(BoundAction):
         self, inputs: Sequence[Mapping[str, Any]], wait: float | None
     ) -> list[Receipt | Exception]:
         intents = [self._intent(g) for g in inputs]
-        engine, options = self.engine, self._options()
+        engine, options, until = self.engine, self._options(), self.engine.until(wait)
         started = together(
             engine.store,
             [beginning(engine, self.definition, i, options, execute=True) for i in intents],
@@ -273,13 +271,11 @@ class Action(BoundAction):
         settled = dict(
             zip((t.attempt.token for t in tickets), self._driver().act_bulk(tickets), strict=True)
         )
-        until = self.engine.clock.boottime() + int(
-            (self.engine.wait if wait is None else wait) * 1e6
-        )
 
         def on(start: Ticket | Case, intent: Intent, *, reused: bool) -> Receipt:
             at = settled[start.attempt.token] if isinstance(start, Ticket) else start
-            case = self._driver().drive(driving(self.engine, at, intent.input, until), None)
+            given = None if reused and other_content(start, intent) else intent.input
+            case = self._driver().drive(driving(self.engine, at, given, until), None)
             return receipt(case, self.engine.world(), reused=reused)
 
         return [
@@ -301,7 +297,7 @@ class Driver:
         """Carry out what the steps ask for until they return; what goes wrong meanwhile is
         raised within them."""
         answer: Any = None
-        error: Exception | None = None
+        error: BaseException | None = None
         while True:
             try:
                 asked = steps.send(answer) if error is None else steps.throw(error)
@@ -311,7 +307,7 @@ class Driver:
             answer = error = None
             try:
                 answer = self.carry_out(asked, errors)
-            except Exception as raised:  # noqa: BLE001 - thrown into what asked for it
+            except BaseException as raised:  # noqa: BLE001 - thrown into what asked for it
                 error = raised
 
     def carry_out(self, asked: Asked, errors: list[BaseException] | None = None) -> Any:
@@ -427,6 +423,10 @@ class Driver:
         try:
             return finding_of_look(_awaited(d.look.function(call)), d.name)
         except Exception as error:  # noqa: BLE001 - a look-up's error is Unknown
+            return perform.finding_of_look_error(error, d)
+        except BaseException as error:
+            if type(error).__name__ != "CancelledError":  # of a task that its coroutine awaited
+                raise
             return perform.finding_of_look_error(error, d)
         finally:
             call.close()

@@ -8,10 +8,10 @@ import contextlib
 import os
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from ascertain.core.model import Change
 from ascertain.store.base import Store, Written
@@ -54,7 +54,15 @@ async def away(pool: ThreadPoolExecutor, function: Callable[[], T]) -> T:
 def in_thread(pool: ThreadPoolExecutor, function: Callable[[], T]) -> asyncio.Future[T]:
     """Run a function in a thread of a pool, in the caller's context."""
     context = copy_context()
-    return asyncio.get_running_loop().run_in_executor(pool, lambda: context.run(function))
+
+    def run() -> T:
+        try:
+            return context.run(function)
+        except (StopIteration, CancelledError) as error:
+            # A future cannot hold the first, and takes the second for its own cancellation.
+            raise RuntimeError(f"the code raised {type(error).__name__}: {error}") from error
+
+    return asyncio.get_running_loop().run_in_executor(pool, run)
 
 
 async def patiently(
@@ -82,29 +90,28 @@ class Flight:
 
     def __init__(self, store: Store, change: Change) -> None:
         """Queue it."""
-        self._landings = _landings_here()
-        self._waiter = self._landings.loop.create_future()
-        self._commit = store.put(change, self._landed)
-
-    def _landed(self) -> None:  # on the committer's thread
-        self._landings.add(self)
+        landings = _landings_here()
+        self._there = False
+        self._waiter = asyncio.get_running_loop().create_future()
+        self._commit = store.put(change, lambda: landings.add(self))  # on the committer's thread
 
     def wake(self) -> None:
         """Wake who waits for it, on the loop."""
+        self._there = True  # also where a cancellation has just taken the waiter away
         if not self._waiter.done():
             self._waiter.set_result(True)
 
     async def landed(self) -> asyncio.CancelledError | None:
         """Wait until it is answered, whatever happens to the caller; return his cancellation."""
         cancelled: asyncio.CancelledError | None = None
-        while True:
+        while not self._there:
             try:
                 await self._waiter
-                return cancelled
             except asyncio.CancelledError as error:
                 cancelled = error
                 if self._waiter.cancelled():  # by the caller's, not by what landed
-                    self._waiter = self._landings.loop.create_future()
+                    self._waiter = asyncio.get_running_loop().create_future()
+        return cancelled
 
     def result(self, timeout: float | None = None) -> Written:
         """Return the answer, or raise what it met; it is there once it has landed."""
@@ -115,18 +122,19 @@ class Landings:
     """Wakes a loop once for all the commits that land together."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start with none."""
-        self.loop = loop
+        """Start with none; a loop that has ended is not kept."""
+        self._loop = ref(loop)
         self._landed: deque[Flight] = deque()
         self._called = False
 
     def add(self, flight: Flight) -> None:
         """Have it woken; called on the committer's thread."""
         self._landed.append(flight)
-        if not self._called:
+        loop = self._loop()
+        if not self._called and loop is not None:
             self._called = True
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
-                self.loop.call_soon_threadsafe(self._wake)
+                loop.call_soon_threadsafe(self._wake)
 
     def _wake(self) -> None:
         self._called = False  # first: what is added from now on calls again

@@ -136,17 +136,47 @@ class _Crowd:
     def carry_on(self, taken: Sequence[Case]) -> Generator[Asked, Any, None]:
         """Take each as far as it can go now; what goes wrong with one stops no neighbour."""
         waiting = deque(taken)
-        while (waiting and not self.stop()) or self.committing:
-            room = 1 if self.slow else TOGETHER
-            if waiting and len(self.committing) < room and not self.stop():
-                case = waiting.popleft()
-                self.report.worked += 1
-                steps = driving(self.engine, case, None, self.engine.clock.boottime())
-                yield from self._until_it_commits(_One(case, steps))
-                continue
+        try:
+            while (waiting and not self.stop()) or self.committing:
+                room = 1 if self.slow else TOGETHER
+                if waiting and len(self.committing) < room and not self.stop():
+                    case = waiting.popleft()
+                    self.report.worked += 1
+                    steps = driving(self.engine, case, None, self.engine.clock.boottime())
+                    yield from self._until_it_commits(_One(case, steps))
+                    continue
+                one, commit = self.committing.popleft()
+                one.answer, one.error = yield Wait(commit)
+                yield from self._until_it_commits(one)
+        except GeneratorExit:
+            raise  # nobody is left to ask
+        except BaseException:
+            yield from self._wind_up()
+            raise
+
+    def _wind_up(self) -> Generator[Asked, Any, None]:
+        """Bring what is under way to rest: a finding is written, a claim given back (laws 2, 8)."""
+        while self.committing:
             one, commit = self.committing.popleft()
             one.answer, one.error = yield Wait(commit)
-            yield from self._until_it_commits(one)
+            with suppress(Exception):  # its lease ends it: it is unknown then, and looked into
+                yield from self._to_rest(one)
+
+    def _to_rest(self, one: _One) -> Generator[Asked, Any, None]:
+        while True:
+            try:
+                asked = one.go_on()
+            except StopIteration as end:
+                _tell(end.value, one.case.status.state, self.report)
+                return
+            if isinstance(asked, Act | Look):
+                yield from releasing(self.engine, asked.ticket)
+            if not isinstance(asked, Write | Read):
+                return
+            try:
+                one.answer = yield asked
+            except Exception as error:  # noqa: BLE001 - thrown into what asked for it
+                one.error = error
 
     def _until_it_commits(self, one: _One) -> Generator[Asked, Any, None]:
         """Carry one operation on until its commit is queued, or to its end."""
@@ -166,6 +196,13 @@ class _Crowd:
                     one.answer = yield asked
                 except Exception as error:  # noqa: BLE001 - thrown into what asked for it
                     one.error = error
+                except GeneratorExit:
+                    raise
+                except BaseException:
+                    if isinstance(asked, Look):  # an action's is settled by its driver
+                        with suppress(AscertainError):
+                            yield from releasing(self.engine, asked.ticket)
+                    raise
                 if isinstance(asked, Act | Look):
                     self.slow = self.engine.clock.boottime() - began > SLOW
         except StopIteration as end:

@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ascertain.core import people
-from ascertain.core.draft import Case
+from ascertain.core.draft import Case, Draft
 from ascertain.core.errors import Refused
+from ascertain.core.machine import is_settled
 from ascertain.core.model import Change, State
 from ascertain.core.reconcile import World, quiet_end
 
@@ -69,8 +70,11 @@ def closing_older(engine: Engine, case: Case, world: World) -> tuple[Change, ...
     """Return the change that closes the version before, for its successor's first claim."""
     assert case.operation.supersedes is not None
     older = engine.case(engine.snapshot(case.operation.supersedes))
-    if older.status.state not in (State.PENDING, State.NOT_DONE):
+    if is_settled(older.status) and older.status.state is not State.NOT_DONE:
         return ()
+    if older.status.state not in (State.PENDING, State.NOT_DONE):
+        # Overridden while it acts: whoever settles it decides anew, and sees its successor.
+        return (Draft(older, world, engine.clock.token()).change(),)
     try:
         change = people.supersede(
             older, world, engine.clock.token(), successor=case.operation.id

@@ -121,6 +121,10 @@ class Committer:
         """Return the lock that whoever uses the committing connection must hold."""
         return self._turn
 
+    def forget(self) -> None:
+        """Leave the queue alone after a fork, in the child: it is the parent's."""
+        atexit.unregister(self._at_exit)
+
     def close(self) -> None:
         """Write what is queued and end the thread; later calls are refused."""
         atexit.unregister(self._at_exit)

@@ -171,6 +171,7 @@ class PostgresStore(reads.SharedVerbs):
         """Go on after a fork, in the child: with its own connections, thread and queue."""
         _inherited.extend((*self._pool.inherited(), *self._writers.inherited()))
         _inherited_pools.extend((self._pool, self._writers))
+        self._committer.forget()
         self._start()
 
     @contextmanager

@@ -183,8 +183,8 @@ class SqliteStore(reads.SharedVerbs):
         steps = migrations("sqlite")
         newest = steps[-1][0]
         if self._version(writer) != newest:
-            writer.do("begin immediate")  # the lock: a second process waits and finds it done
             try:
+                writer.do("begin immediate")  # a second process waits and finds it done
                 self._migrate_locked(writer, steps, allowed=allowed)
                 writer.do("commit")
             finally:
@@ -260,6 +260,7 @@ class SqliteStore(reads.SharedVerbs):
     def reborn(self, *, rested: bool) -> None:
         """Go on after a fork, in the child: with its own connections, thread and queue."""
         inherited = [*self._readers, self._writer]
+        self._committer.forget()
         self._start()
         self._exporting = 0
         if self._memory or not rested:
@@ -341,10 +342,10 @@ class SqliteStore(reads.SharedVerbs):
         lazy: bool = False,
     ) -> T:
         writer.wait_for_disk(wanted=not lazy)
-        if not writer.begin_at_once():
-            waiting()
-            writer.do("begin immediate")
-        try:
+        try:  # from the start: an interrupt may come as soon as it has begun
+            if not writer.begin_at_once():
+                waiting()
+                writer.do("begin immediate")
             result = work()
             waiting()
             writer.do("commit")
