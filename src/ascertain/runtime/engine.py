@@ -7,6 +7,7 @@ for whoever may wait: each verb carried out at once.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -61,7 +62,7 @@ class Engine:
         Ask before anything is claimed: what is no number raises ValueError here.
         """
         seconds = float(self.wait if wait is None else wait)
-        if seconds != seconds:
+        if math.isnan(seconds):
             raise ValueError("wait is NaN: say how many seconds to wait")
         return self.clock.boottime() + int(max(-ENDLESS, min(seconds, ENDLESS)) * 1e6)
 
