@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,8 @@ def test_ctrl_c_stops_it_and_it_cleans_up(desk: Desk, tmp_path: Path) -> None:
     with subprocess.Popen(
         command, cwd=tmp_path, env=dict(os.environ), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        # Whoever runs the tests in the background may have it ignored, and that is inherited.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     ) as process:  # fmt: skip
         assert process.stderr is not None
         assert process.stdout is not None
