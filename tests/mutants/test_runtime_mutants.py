@@ -223,7 +223,7 @@ SIM: list[tuple[str, Mutant, str, dict[str, Any]]] = [
     ("read back", exists_counts_unread, "wrong_done", {"kind": "identified"}),
     ("fingerprint", says(beginning, "same", None), "law 9",
      {"kind": "identified", "scenario": "other input", "callers": 2}),
-    ("supersedes gate", says(versions, "why_held", ""), "law 10",
+    ("supersedes gate", says(versions, "_blocks", ""), "law 10",
      {"kind": "searchable", "scenario": "versions"}),
     ("store's guard", no_guard_in_the_store, "law 2",
      {"kind": "searchable", "workers": 3, "often": "before", "budget": 20}),

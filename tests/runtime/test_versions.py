@@ -9,6 +9,9 @@ import pytest
 
 import ascertain
 from ascertain import Conflict, Done, Refused, Request, State, StillOpen, WaitingOn
+from ascertain.core.reconcile import Do
+from ascertain.runtime import versions
+from ascertain.runtime.ticket import Ticket
 from shop import CONTROL, Shop, declared, register
 
 
@@ -295,3 +298,27 @@ def test_an_overwriting_version_waits_until_the_older_can_land_no_more(shop: Sho
 def test_requests_are_values() -> None:
     assert Request(method="GET", url="x") == Request(method="GET", url="x")
     assert declared("searchable")["owner"] == "anna"
+
+
+def test_a_version_before_that_begins_between_the_look_and_the_claim_is_waited_for(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Law 10, found by the simulator (seed 200168): the gate is asked where the claim is made."""
+    older = shop.order.enqueue(order=1)
+    newer = shop.order.using(supersedes=older.id, reason="a correction").enqueue(order=2)
+    real, begun = versions.why_held, []
+
+    def late(engine: Any, case: Any, world: Any) -> str:
+        why = real(engine, case, world)
+        if case.operation.id == newer.id and not begun:
+            begun.append(
+                shop.ledger.engine.claim(engine.case(engine.snapshot(older.id)), Do.EXECUTE)
+            )
+        return why
+
+    monkeypatch.setattr(versions, "why_held", late)
+    case = shop.ledger.engine.case(shop.ledger.engine.snapshot(newer.id))
+    after = shop.ledger.engine.claim(case, Do.EXECUTE)
+    assert isinstance(begun[0], Ticket)
+    assert not isinstance(after, Ticket)
+    assert after.status.attempts == 0

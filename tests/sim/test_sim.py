@@ -99,7 +99,7 @@ SEEN: list[tuple[str, Mutant, str, dict[str, Any]]] = [
     ("window", no_own_deadline, "blind_resend", {"kind": "idempotent/short", "often": "checked"}),
     ("fingerprint", says(beginning, "same", None), "law 9",
      {"kind": "identified", "scenario": "other input", "callers": 2}),
-    ("older version", says(versions, "_older_version", ""), "law 10",
+    ("older version", says(versions, "_blocks", ""), "law 10",
      {"kind": "searchable", "scenario": "versions"}),
     ("approval", says(freezing, "check_approval", None), "sent_not_approved",
      {"kind": "opaque", "scenario": "approval", "often": "restore"}),

@@ -16,7 +16,7 @@ from ascertain.core import claims, settle
 from ascertain.core.draft import Case, after
 from ascertain.core.errors import Conflict, LeaseLost, StoreError, UnknownOperation
 from ascertain.core.model import ActFinding, Change, FrozenRequest, NotDone, NotDoneKind
-from ascertain.core.reconcile import Do, LookReport, Step
+from ascertain.core.reconcile import Do, LookReport, Step, World
 
 from . import freezing, versions
 from .asks import Read, Storing, Write
@@ -76,9 +76,7 @@ def claiming(
         if case.operation.supersedes or case.operation.compensates:
             why = yield Read(partial(versions.why_held, engine, case, world))
             if why:
-                return (yield from writing(
-                    engine, case, lambda c: versions.hold(engine, c, world, why)
-                ))  # fmt: skip
+                return (yield from _holding(engine, case, world, why))
     change = claims.claim(
         case,
         do,
@@ -94,6 +92,8 @@ def claiming(
         )
     if do is Do.EXECUTE and case.operation.supersedes and not case.status.attempts:
         also = yield Read(partial(versions.closing_older, engine, case, world))
+        if isinstance(also, str):
+            return (yield from _holding(engine, case, world, also))
         change = replace(change, also=also)
     attempt = change.attempt
     assert attempt is not None
@@ -108,6 +108,10 @@ def claiming(
         request=freezing.request_of(frozen),
         deadline=local + d.terms.bounds.lease,
     )
+
+
+def _holding(engine: Engine, case: Case, world: World, why: str) -> Storing[Case]:
+    return (yield from writing(engine, case, lambda c: versions.hold(engine, c, world, why)))
 
 
 def advancing(engine: Engine, case: Case, step: Step) -> Storing[Case]:

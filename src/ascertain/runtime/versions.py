@@ -36,9 +36,16 @@ def hold(engine: Engine, case: Case, world: World, why: str) -> Change:
 
 def _older_version(engine: Engine, case: Case, world: World) -> str:
     ident = case.operation.supersedes
-    if not ident or case.operation.source.startswith("override:"):
+    if not ident or _overridden(case):
         return ""
-    older = engine.case(engine.snapshot(ident))
+    return _blocks(engine.case(engine.snapshot(ident)), world)
+
+
+def _overridden(case: Case) -> bool:
+    return case.operation.source.startswith("override:")
+
+
+def _blocks(older: Case, world: World) -> str:
     overwrites = older.terms.contract.repeat.answer == "overwrite"
     return people.blocks(older, world, overwrites=overwrites)
 
@@ -66,10 +73,14 @@ def check_undo(engine: Engine, ident: str | None) -> None:
         )
 
 
-def closing_older(engine: Engine, case: Case, world: World) -> tuple[Change, ...]:
-    """Return the change that closes the version before, for its successor's first claim."""
+def closing_older(engine: Engine, case: Case, world: World) -> tuple[Change, ...] | str:
+    """Return the change that closes the version before, for its successor's first claim; or why
+    that has to wait after all: the version before may have begun since `why_held` looked."""
     assert case.operation.supersedes is not None
     older = engine.case(engine.snapshot(case.operation.supersedes))
+    why = "" if _overridden(case) else _blocks(older, world)
+    if why:
+        return why
     if is_settled(older.status) and older.status.state is not State.NOT_DONE:
         return ()
     if older.status.state not in (State.PENDING, State.NOT_DONE):
