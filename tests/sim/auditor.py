@@ -117,7 +117,7 @@ class Story:
     alone: bool = False  # it has to end without a person
     endless: bool = False
     restores: list[int] = field(default_factory=list)
-    refused: set[str] = field(default_factory=set)  # asked for again, and told why not
+    refused: dict[str, int] = field(default_factory=dict)  # when it was last told why not
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def _unfinished(story: Story) -> Iterator[Verdict]:
         yield Verdict("stuck", "", "it does not come to an end")
     for name in story.submitted:
         final = story.final.get(name)
-        if final is None and story.restores and name in story.refused:
+        if final is None and -1 < max(story.restores, default=-1) <= story.refused.get(name, -1):
             continue  # lost with the store, and whoever asked for it again was told why not
         if final is None:
             yield Verdict("lost", name, "the ledger knows nothing of it")

@@ -249,7 +249,7 @@ class Sim:
                 if (yield from self.submit(p, action, values, options, execute=True)):
                     return
             except Refused:
-                self.story.refused.add(f"{action}/{values['order']}")
+                self.story.refused[f"{action}/{values['order']}"] = self.world.now
             except (UnknownOperation, StoreError):
                 pass
             yield 30 * SECOND

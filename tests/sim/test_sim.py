@@ -207,6 +207,10 @@ CASES: list[tuple[str, Story, set[str]]] = [
         ORDER: final(state="not_done", reason="rejected")}), {"wrong_failed"}),
     ("said pending", story(**GOOD, said=[said(state="pending")]), {"wrong_failed"}),
     ("lost", story(final={}), {"lost"}),
+    ("lost with the store, refused before", story(
+        final={}, restores=[5 * S], refused={ORDER: 4 * S}), {"lost"}),
+    ("lost with the store, refused since", story(
+        final={}, restores=[5 * S], refused={ORDER: 6 * S}), set()),
     ("forgotten", story(final={ORDER: final(state="pending", settled=False)}), {"lost"}),
     ("stuck", story(final={ORDER: final(state="unknown", settled=False)}), {"stuck"}),
     ("told", story(final={ORDER: final(state="unknown", settled=False, waiting_on="review",

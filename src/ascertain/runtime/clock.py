@@ -7,7 +7,7 @@ import time
 from collections import deque
 
 # Asking the system for each number gives up Python's lock, and getting it back cost 43 µs beside
-# a busy committer (64 tasks, measured): so many are drawn at once. Taking one is atomic, so no two
+# a busy committer (64 tasks, cProfile): so many are drawn at once. Taking one is atomic, so no two
 # threads get the same; a forked child draws its own; and the time goes into each, so that clones
 # of a snapshot of this machine's memory part ways too.
 _drawn: deque[int] = deque()
