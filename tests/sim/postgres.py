@@ -27,10 +27,10 @@ class PostgresStores:
             return [db.execute(statement) and None for statement in statements]
 
     def fresh(self, world: Any) -> None:
-        from ascertain.store.records import TABLES
+        from ascertain.store.records import LEDGER
 
         self.world = world
-        tables = ", ".join(f'"{table}"' for table in TABLES if table != "meta")
+        tables = ", ".join(f'"{table}"' for table in LEDGER if table != "meta")
         keep = "delete from meta where name not in ('schema', 'secret')"
         self._do(self.dsn, f"truncate {tables}", keep)
 

@@ -23,7 +23,7 @@ from ascertain.runtime.recovery import sweeping
 from ascertain.runtime.ticket import Options
 from ascertain.runtime.versions import check_undo
 from ascertain.store.base import Filter
-from ascertain.store.records import TABLES
+from ascertain.store.records import LEDGER
 from ascertain.store.sqlite import SqliteStore
 
 from .acting import ATTEMPTS, LEASE, NAMESPACE, Process
@@ -110,7 +110,7 @@ class Stores:
         # Deleting keeps the prepared statements, which putting an empty copy would not.
         self.world, writer = world, self.store._writer
         writer.do("begin")
-        for table in TABLES:
+        for table in LEDGER:
             kept = " where name not in ('schema', 'secret')" if table == "meta" else ""
             writer.do(f'delete from "{table}"{kept}')
         writer.do("commit")

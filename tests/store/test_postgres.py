@@ -79,13 +79,13 @@ def test_many_open_an_empty_database_at_once(postgres_database):
 
 def test_versions(postgres_database, monkeypatch):
     PostgresStore(postgres_database).close()
-    more = [*migrations("postgres"), (2, "0002_x.sql", "create table x (y text)")]
+    more = [*migrations("postgres"), (3, "0003_x.sql", "create table x (y text)")]
     with monkeypatch.context() as patch:
         patch.setattr("ascertain.store.postgres.migrations", lambda _: more)
-        with pytest.raises(SchemaMismatch, match=r"schema 1.* needs 2.*`ascertain store migrate`"):
+        with pytest.raises(SchemaMismatch, match=r"schema 2.* needs 3.*`ascertain store migrate`"):
             PostgresStore(postgres_database, migrate=False)
         PostgresStore(postgres_database).close()
-    with pytest.raises(SchemaMismatch, match=r"schema 2.* knows 1; install"):
+    with pytest.raises(SchemaMismatch, match=r"schema 3.* knows 2; install"):
         PostgresStore(postgres_database)
 
 

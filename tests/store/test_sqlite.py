@@ -54,7 +54,7 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path):
     store = SqliteStore(path)
     store._write_connection().do("update meta set value = '999' where name = 'schema'")
     store.close()
-    with pytest.raises(SchemaMismatch, match=r"999.* knows 1; install .* newer one"):
+    with pytest.raises(SchemaMismatch, match=r"999.* knows 2; install .* newer one"):
         SqliteStore(path)
 
 
@@ -64,12 +64,12 @@ def test_an_older_store_is_migrated_unless_told_not_to(tmp_path, monkeypatch):
     story(store)
     rows = [row for row in store.rows() if row[0] != "meta"]
     store.close()
-    more = [*migrations("sqlite"), (2, "0002_x.sql", "create table x (y text) strict;")]
+    more = [*migrations("sqlite"), (3, "0003_x.sql", "create table x (y text) strict;")]
     monkeypatch.setattr("ascertain.store.sqlite.migrations", lambda _: more)
-    with pytest.raises(SchemaMismatch, match=r"schema 1.* needs 2.*`ascertain store migrate`"):
+    with pytest.raises(SchemaMismatch, match=r"schema 2.* needs 3.*`ascertain store migrate`"):
         SqliteStore(path, migrate=False)
     store = SqliteStore(path)
-    assert store.meta("schema") == "2"
+    assert store.meta("schema") == "3"
     assert [row for row in store.rows() if row[0] != "meta"] == rows
     store.close()
 
@@ -80,12 +80,12 @@ def test_a_migration_that_fails_changes_nothing(tmp_path, monkeypatch):
     broken = "create table x (y text) strict; insert into nowhere values (1);"
     monkeypatch.setattr(
         "ascertain.store.sqlite.migrations",
-        lambda _: [*migrations("sqlite"), (2, "0002_x.sql", broken)],
+        lambda _: [*migrations("sqlite"), (3, "0003_x.sql", broken)],
     )
     with pytest.raises(StoreUnavailable, match="nowhere"):
         SqliteStore(path)
     reader = Connection(str(path), 1)
-    assert reader.ask("select value from meta where name = 'schema'") == [("1",)]
+    assert reader.ask("select value from meta where name = 'schema'") == [("2",)]
     assert reader.ask("select 1 from sqlite_schema where name = 'x'") == []
     reader.close()
 
@@ -114,9 +114,10 @@ def test_the_statements_of_the_hot_path_use_an_index(tmp_path):
     writer = store._write_connection()
     # Exports and checks read all, lists are bounded, and the working set is small.
     exempt = ("check_", "export_", "find", "reviews_all", "reviews_open_any", "counts", "incarn")
+    small = ("gates",)  # a handful of rows in all
     own = ("SCAN ends", "SCAN VALUES CLAUSE")  # of what a group brings itself
     for name, query in store.queries.items():
-        if name.startswith(exempt):
+        if name.startswith(exempt) or name in small:
             continue
         plan = writer.ask(f"explain query plan {query}", [None] * len(query.params))
         scans = [row[3] for row in plan if row[3].startswith("SCAN") and "CONSTANT" not in row[3]]

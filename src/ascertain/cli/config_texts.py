@@ -34,10 +34,6 @@ CONFIG: dict[str, tuple[str, str]] = {
         "Seconds to wait for an outcome that is not known at once (10).",
         "结果未能立即得知时最多等待的秒数（10）。",
     ),
-    "error.config_invalid": (
-        "The configuration is wrong.",
-        "配置有误，未记录也未发送：请运行 `ascertain config check`。",
-    ),
     "app_and_config": (
         "Name --app or --config, not both: an application loads the file by itself.",
         "--app 与 --config 只能指定一个：应用会自行加载配置文件。",

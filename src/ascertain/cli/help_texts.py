@@ -1,6 +1,8 @@
-"""What commands do, what options mean, and the sentence of each error code; see `texts`."""
+"""What commands do and what options mean; see `texts`."""
 
 from __future__ import annotations
+
+from ascertain.core.error_words import ERRORS
 
 from .config_texts import CONFIG
 from .contract_test_texts import CONTRACT_TEST_HELP
@@ -199,74 +201,7 @@ HELP: dict[str, tuple[str, str]] = {
         "备份的时间，含时区：2026-11-29T14:30:00+08:00。",
     ),
     "opt.restored_note": ("Why, for the record.", "说明，供记录。"),
-    # --- errors by code, for Chinese readers; in English the error says it itself
+    # Before an error's own message, for Chinese readers; in English the message says it all.
+    **{f"error.{code}": sentence for code, sentence in ERRORS.items()},
     "error.detail": ("", "（{detail}）"),
-    "error.error": ("Something went wrong.", "出现错误。"),
-    "error.usage": ("The call is wrong; nothing was recorded.", "用法有误，未记录也未发送。"),
-    "error.key_refused": ("The key cannot be used.", "业务标识不可用，请用稳定的业务数据。"),
-    "error.input_refused": ("The input cannot be stored.", "输入无法保存，未记录任何内容。"),
-    "error.input_mismatch": (
-        "The key exists with another input.",
-        "同一业务标识已有不同的输入；如确需更改，请提交取代它的新版本。",
-    ),
-    "error.unknown_action": (
-        "No action of this name is registered here.",
-        "这里没有登记此动作：请用 --app 指定声明它的应用。",
-    ),
-    "error.unknown_operation": (
-        "No such operation in this namespace.",
-        "此空间中没有这项业务操作：请用 `ascertain op list` 查找。",
-    ),
-    "error.action_invalid": ("The action's declaration is wrong.", "动作的声明有误。"),
-    "error.contract_invalid": ("The contract is impossible.", "保护约定有误。"),
-    "error.approval_missing": ("It waits for an approval.", "等待审批，尚未发送任何内容。"),
-    "error.approval_stale": (
-        "What was approved is not what would be sent.",
-        "所审批的内容与将要发送的不一致：请重新查看后再审批。",
-    ),
-    "error.refused": ("Its state does not allow this.", "当前状态不允许这样做，未更改。"),
-    "error.conflict": (
-        "Something newer happened.",
-        "已有更新的情况：请用 `ascertain op show` 重新查看后再决定。",
-    ),
-    "error.send_refused": ("The request was not sent.", "请求没有发送：会违反规则。"),
-    "error.not_done": ("Proven: it did not happen.", "确认未执行。"),
-    "error.input_rejected": (
-        "The target refused the input.",
-        "目标系统拒绝了内容，确认未执行：请提交更正后的版本。",
-    ),
-    "error.access_rejected": (
-        "The target refused the authorization.",
-        "目标系统拒绝授权，确认未执行：请更新授权。",
-    ),
-    "error.temporarily_refused": ("Not done so far.", "暂未执行，将自动再试。"),
-    "error.gave_up": ("Not done, not tried again.", "确认未执行，不再自动再试。"),
-    "error.outcome_unknown": (
-        "It is not known whether it happened.",
-        "结果不明：请勿重复提交，正在核对。",
-    ),
-    "error.in_progress": ("Another attempt works on it.", "另一次尝试正在进行：请稍后再看。"),
-    "error.in_review": ("A person has to decide.", "待人工核查：请看 `ascertain review list`。"),
-    "error.lease_lost": ("This attempt lost its lease.", "此次尝试已失去执行权，请勿再发送。"),
-    "error.still_open": (
-        "The version before is not settled.",
-        "上一版本尚未查实，此版本等待中。",
-    ),
-    "error.store": ("The store cannot be used.", "账本无法使用。"),
-    "error.store_busy": (
-        "The store is locked; nothing was written.",
-        "账本被其他进程锁定，未写入任何内容：请稍后再试。",
-    ),
-    "error.store_unavailable": (
-        "The store cannot be reached or written.",
-        "账本无法读写，在此之前不会发送任何内容。",
-    ),
-    "error.store_corrupt": (
-        "The store is damaged; nothing is sent.",
-        "账本已损坏，不会发送任何内容：请恢复备份，再运行 `ascertain store restored`。",
-    ),
-    "error.schema_mismatch": (
-        "The store was written by another version.",
-        "账本由其他版本写入：请运行 `ascertain store migrate` 或换用相应版本。",
-    ),
 }

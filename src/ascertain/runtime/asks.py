@@ -69,7 +69,7 @@ def together(store: Store, steps: Sequence[Storing[T]]) -> list[T | Exception]:
     done: dict[int, T | Exception] = {}
     ready: list[tuple[int, Any, Exception | None]] = [(n, None, None) for n in range(len(steps))]
     while ready:
-        writes: list[tuple[int, Commit]] = []
+        writes: list[tuple[int, Commit[Written]]] = []
         for place, answer, error in ready:
             try:
                 writes.append((place, store.put(to_write(steps[place], answer, error).change)))
@@ -81,7 +81,7 @@ def together(store: Store, steps: Sequence[Storing[T]]) -> list[T | Exception]:
     return [done[place] for place in range(len(steps))]
 
 
-def outcome(commit: Commit) -> tuple[Written | None, Exception | None]:
+def outcome(commit: Commit[Written]) -> tuple[Written | None, Exception | None]:
     """Wait for a commit; return its answer or what it raises."""
     try:
         return commit.result(), None

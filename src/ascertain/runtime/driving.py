@@ -17,7 +17,7 @@ from ascertain.core.draft import Case
 from ascertain.core.errors import Conflict
 from ascertain.core.model import Change, Kind, State
 from ascertain.core.reconcile import Do
-from ascertain.store.base import Commit
+from ascertain.store.base import Commit, Written
 
 from .asks import Read, Storing, Write
 from .attempts import advancing, claiming, ending, expiring, finding_out
@@ -55,7 +55,7 @@ class Queue(msgspec.Struct, frozen=True):
 class Wait(msgspec.Struct, frozen=True):
     """Wait for a queued commit; answered with its (Written or None, error or None)."""
 
-    commit: Commit
+    commit: Commit[Written]
 
 
 Asked = Act | Look | Sleep | Write | Read | Queue | Wait

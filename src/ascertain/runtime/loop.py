@@ -10,13 +10,14 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar, overload
 from weakref import WeakKeyDictionary, ref
 
 from ascertain.core.model import Change
-from ascertain.store.base import Store, Written
+from ascertain.store.base import Posted, Posting, Store, Written
 
 T = TypeVar("T")
+A = TypeVar("A", Written, Posted)
 THREADS = 16  # ledger steps under way at once in one process
 
 
@@ -85,15 +86,32 @@ async def patiently(
     return future.result(), cancelled
 
 
-class Flight:
-    """A change on its way to the disk, awaited without a thread."""
+async def posted(store: Store, posting: Posting) -> Posted:
+    """Write a posting and return when it is durable, whatever happens to the caller: his
+    cancellation is raised afterwards."""
+    flight = Flight(store, posting)
+    cancelled = await flight.landed()
+    answer = flight.result()
+    if cancelled is not None:
+        raise cancelled
+    return answer
 
-    def __init__(self, store: Store, change: Change) -> None:
+
+class Flight(Generic[A]):
+    """A change or posting on its way to the disk, awaited without a thread."""
+
+    @overload
+    def __init__(self: Flight[Written], store: Store, change: Change) -> None: ...
+
+    @overload
+    def __init__(self: Flight[Posted], store: Store, change: Posting) -> None: ...
+
+    def __init__(self, store: Store, change: Change | Posting) -> None:
         """Queue it."""
         landings = _landings_here()
         self._there = False
         self._waiter = asyncio.get_running_loop().create_future()
-        self._commit = store.put(change, lambda: landings.add(self))  # on the committer's thread
+        self._commit: Any = store.put(change, lambda: landings.add(self))  # on its own thread
 
     def wake(self) -> None:
         """Wake who waits for it, on the loop."""
@@ -113,9 +131,10 @@ class Flight:
                     self._waiter = asyncio.get_running_loop().create_future()
         return cancelled
 
-    def result(self, timeout: float | None = None) -> Written:
+    def result(self, timeout: float | None = None) -> A:
         """Return the answer, or raise what it met; it is there once it has landed."""
-        return self._commit.result(timeout)
+        answer: A = self._commit.result(timeout)
+        return answer
 
 
 class Landings:
@@ -124,10 +143,10 @@ class Landings:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start with none; a loop that has ended is not kept."""
         self._loop = ref(loop)
-        self._landed: deque[Flight] = deque()
+        self._landed: deque[Flight[Any]] = deque()
         self._called = False
 
-    def add(self, flight: Flight) -> None:
+    def add(self, flight: Flight[Any]) -> None:
         """Have it woken; called on the committer's thread."""
         self._landed.append(flight)
         loop = self._loop()

@@ -29,7 +29,7 @@ from ascertain.core.errors import (
 from ascertain.core.machine import is_settled
 from ascertain.core.model import Change, Kind, State, WaitingOn
 from ascertain.core.reconcile import Do, Step
-from ascertain.store.base import Commit
+from ascertain.store.base import Commit, Written
 from ascertain.targets.classify import describe
 
 from . import freezing
@@ -130,7 +130,7 @@ class _Crowd:
 
     def __init__(self, engine: Engine, report: Report, stop: Callable[[], bool]) -> None:
         self.engine, self.report, self.stop = engine, report, stop
-        self.committing: deque[tuple[_One, Commit]] = deque()
+        self.committing: deque[tuple[_One, Commit[Written]]] = deque()
         self.slow = True
 
     def carry_on(self, taken: Sequence[Case]) -> Generator[Asked, Any, None]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
+
+from msgspec.structs import asdict
 
 from ascertain.core.errors import StoreError
 from ascertain.core.machine import is_settled
 from ascertain.core.model import Change, Snapshot
-from ascertain.store.base import Written
+from ascertain.store.base import Posted, Posting, Written
 from ascertain.store.loader import Queries, Query
 from ascertain.store.records import is_beside, request_values, snapshot
 
@@ -60,6 +62,10 @@ class _Undo(Exception):
         self.answer = answer
 
 
+class _Unmet(Exception):
+    """Leave a savepoint: a line that had to change a row changed none."""
+
+
 class Applier:
     """Writes changes one by one; the statements are prepared once per store."""
 
@@ -82,6 +88,25 @@ class Applier:
                 "control_insert",
             )
         }
+
+    def post(self, session: Session, posting: Posting) -> Posted:
+        """Write the lines of a posting, or nothing where one that must did not change a row."""
+        rows: list[int] = []
+        try:
+            with nullcontext() if len(posting.lines) == 1 else session.savepoint():
+                self._lines(session, posting, rows)
+        except _Unmet:
+            return Posted(applied=False, rows=tuple(rows))
+        return Posted(applied=True, rows=tuple(rows))
+
+    def _lines(self, session: Session, posting: Posting, rows: list[int]) -> None:
+        for place, (name, values) in enumerate(posting.lines):
+            query = self.queries[name]
+            assert name in self.queries.books, name
+            given = values if isinstance(values, Mapping) else asdict(values)
+            rows.append(session.do(query, query.values(given)))
+            if place in posting.must and not rows[-1]:
+                raise _Unmet
 
     def apply(self, session: Session, change: Change) -> Written:
         """Write a change and all in `also`, or nothing; say what stands in the way."""

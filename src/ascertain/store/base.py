@@ -8,8 +8,8 @@ Every verb takes lists; one is a list of one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeVar, overload
 
 import msgspec
 
@@ -22,12 +22,15 @@ from ascertain.core.model import (
     Expected,
     FrozenRequest,
     Incarnation,
+    Record,
     Reference,
     Review,
     Run,
     Snapshot,
 )
 
+R = TypeVar("R", bound=Record)
+A_co = TypeVar("A_co", covariant=True)
 BATCH = 500  # changes in one transaction at most
 PAGE = 1000  # rows that one reading verb returns at most
 
@@ -44,6 +47,26 @@ class Written(msgspec.Struct, frozen=True):
     applied: bool
     current: Snapshot | None = None
     taken_by: str | None = None
+
+
+class Posting(msgspec.Struct, frozen=True):
+    """Statements of the books, by name and with their values, written all or nothing.
+
+    `must` are the places of those that have to change a row: a guard that does not hold undoes
+    the whole. A posting whose COMMIT lost its connection is written again, so statements must bear
+    being repeated. `lazy`: it may be answered before the disk has it.
+    """
+
+    lines: tuple[tuple[str, Record | Mapping[str, Any]], ...]
+    must: tuple[int, ...] = ()
+    lazy: bool = False
+
+
+class Posted(msgspec.Struct, frozen=True):
+    """The answer to one posting: whether it is durable, and how many rows each line changed."""
+
+    applied: bool
+    rows: tuple[int, ...] = ()
 
 
 class Beside(msgspec.Struct, frozen=True):
@@ -70,10 +93,10 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     unsettled: bool | None = None
 
 
-class Commit(Protocol):
-    """A change on its way to the disk; nobody can take it back."""
+class Commit(Protocol[A_co]):
+    """A change or posting on its way to the disk; nobody can take it back."""
 
-    def result(self, timeout: float | None = None) -> Written:
+    def result(self, timeout: float | None = None) -> A_co:
         """Return the answer once the change is durable, or raise what it met; after `timeout`
         seconds TimeoutError."""
 
@@ -91,8 +114,16 @@ class Store(Protocol):
     def now(self) -> int:
         """Return the store's clock in µs: the only clock of leases and retention."""
 
-    def put(self, change: Change, landed: Callable[[], None] | None = None) -> Commit:
-        """Queue one change for the committer, without waiting.
+    @overload
+    def put(self, change: Change, landed: Callable[[], None] | None = None) -> Commit[Written]: ...
+
+    @overload
+    def put(self, change: Posting, landed: Callable[[], None] | None = None) -> Commit[Posted]: ...
+
+    def put(
+        self, change: Change | Posting, landed: Callable[[], None] | None = None
+    ) -> Commit[Written] | Commit[Posted]:
+        """Queue one change or posting for the committer, without waiting.
 
         `landed` is called once it is answered, on the committer's thread: it must not wait for
         the store.
@@ -105,6 +136,12 @@ class Store(Protocol):
         them: a power cut takes them unless anything durable was written after them.
         One answer per change, in order; a bad or conflicting one fails no neighbour.
         """
+
+    def post(self, postings: Sequence[Posting]) -> list[Posted]:
+        """Write postings, each all or nothing, and return when they are durable; in order."""
+
+    def ask(self, record: type[R], query: str, /, **values: Any) -> list[R]:
+        """Read rows of the books by a named query; its columns are the record's fields."""
 
     def snapshots(self, ids: Sequence[str]) -> dict[str, Snapshot]:
         """Read operations with their status, settled or not, by id."""

@@ -15,19 +15,21 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ascertain.core.errors import AscertainError, StoreError, StoreUnavailable
 from ascertain.core.model import Change
-from ascertain.store.base import BATCH, Written
+from ascertain.store.base import BATCH, Posted, Posting, Written
 
-Answer = Written | AscertainError
-Commit = Callable[[Sequence[Change], Callable[[], None]], list[Answer]]
+Item = Change | Posting
+Answer = Written | Posted | AscertainError
+Commit = Callable[[Sequence[Item], Callable[[], None]], list[Answer]]
+A = TypeVar("A", Written, Posted)
 CLOSE_WAIT = 30.0  # seconds that close() waits for what is queued
 
 
-class Ticket:
-    """Some changes on their way: `result` waits until they are durable.
+class Ticket(Generic[A]):
+    """Some changes or postings on their way: `result` waits until they are durable.
 
     `landed` is called once they are answered, on the thread that committed them: it must not
     wait for the store.
@@ -35,7 +37,7 @@ class Ticket:
 
     __slots__ = ("answers", "changes", "gate", "landed")
 
-    def __init__(self, changes: Sequence[Change], landed: Callable[[], None] | None = None) -> None:
+    def __init__(self, changes: Sequence[Item], landed: Callable[[], None] | None = None) -> None:
         """Begin on the way; nobody can take them back."""
         self.changes, self.landed = changes, landed
         self.answers: Sequence[Answer] = ()
@@ -55,12 +57,12 @@ class Ticket:
         self.gate.release()
         return self.answers
 
-    def result(self, timeout: float | None = None) -> Written:
+    def result(self, timeout: float | None = None) -> A:
         """Return the answer to the one change once it is durable, or raise what it met."""
         [answer] = self.wait(timeout)
-        if isinstance(answer, Written):
-            return answer
-        raise _own(answer)
+        if isinstance(answer, AscertainError):
+            raise _own(answer)
+        return answer  # type: ignore[return-value]  # a change is answered by Written, and so on
 
 
 class Committer:
@@ -78,31 +80,31 @@ class Committer:
         self._turn = threading.Lock()  # held by whoever commits
         self._mutex = threading.Lock()  # guards the fields below
         self._work = threading.Condition(self._mutex)
-        self._queue: deque[Ticket] = deque()
+        self._queue: deque[Ticket[Any]] = deque()
         self._crowded = False  # the last batch held more than one caller's changes
-        self._answered: list[Ticket] = []  # durable, and not woken yet
+        self._answered: list[Ticket[Any]] = []  # durable, and not woken yet
         self._thread: threading.Thread | None = None
         self._closed = False
         # A process that ends with changes queued still writes them.
         self._at_exit = partial(_close_quietly, weakref.ref(self))
         atexit.register(self._at_exit)
 
-    def put(self, change: Change, landed: Callable[[], None] | None = None) -> Ticket:
-        """Queue one change; the ticket's `result` waits until it is durable.
+    def put(self, change: Item, landed: Callable[[], None] | None = None) -> Ticket[Any]:
+        """Queue one change or posting; the ticket's `result` waits until it is durable.
 
         `landed` is called then, on the committer's thread: it must not wait for the store.
         """
-        ticket = Ticket((change,), landed)
+        ticket: Ticket[Any] = Ticket((change,), landed)
         self._enqueue([ticket])
         return ticket
 
-    def write(self, changes: Sequence[Change]) -> list[Written]:
-        """Commit changes and return their answers; durable on return.
+    def write(self, changes: Sequence[Item]) -> list[Any]:
+        """Commit changes or postings and return their answers; durable on return.
 
         Raises the first error among the answers once all of them are known; `written` of the
         error holds the others.
         """
-        tickets = [
+        tickets: list[Ticket[Any]] = [
             Ticket(changes[start : start + BATCH]) for start in range(0, len(changes), BATCH)
         ]
         if len(tickets) == 1 and self._idle():
@@ -115,7 +117,7 @@ class Committer:
         for answer in answers:
             if isinstance(answer, AscertainError):
                 raise _own(answer, written=answers) from answer
-        return [answer for answer in answers if isinstance(answer, Written)]
+        return answers
 
     def exclusive(self) -> threading.Lock:
         """Return the lock that whoever uses the committing connection must hold."""
@@ -143,7 +145,7 @@ class Committer:
             return False
         return self._turn.acquire(blocking=False)
 
-    def _commit_own(self, ticket: Ticket) -> None:
+    def _commit_own(self, ticket: Ticket[Any]) -> None:
         try:
             self._run([ticket], _nothing)
         finally:
@@ -152,7 +154,7 @@ class Committer:
 
     # --- the committer's thread ------------------------------------------------------------
 
-    def _enqueue(self, tickets: Sequence[Ticket]) -> None:
+    def _enqueue(self, tickets: Sequence[Ticket[Any]]) -> None:
         with self._mutex:
             if self._closed:
                 raise StoreUnavailable(f"The store {self._name} is closed; open it again.")
@@ -193,8 +195,8 @@ class Committer:
         while self._answered:
             self._answered.pop().wake()
 
-    def _drain(self) -> list[Ticket]:
-        batch: list[Ticket] = []
+    def _drain(self) -> list[Ticket[Any]]:
+        batch: list[Ticket[Any]] = []
         size = 0
         with self._mutex:
             while self._queue and (not batch or size + len(self._queue[0].changes) <= BATCH):
@@ -203,7 +205,7 @@ class Committer:
                 batch.append(ticket)
         return batch
 
-    def _run(self, batch: Sequence[Ticket], waiting: Callable[[], None]) -> None:
+    def _run(self, batch: Sequence[Ticket[Any]], waiting: Callable[[], None]) -> None:
         changes = [change for ticket in batch for change in ticket.changes]
         try:
             answers = self._commit(changes, waiting)

@@ -46,11 +46,17 @@ class Query(str):
 
 
 class Queries(dict[str, Query]):
-    """All statements of one database by name."""
+    """All statements of one database by name; those of `books` are used by their name alone."""
 
-    def __init__(self, texts: Mapping[str, str], translate: Callable[[str, str], Query]) -> None:
+    def __init__(
+        self,
+        texts: Mapping[str, str],
+        translate: Callable[[str, str], Query],
+        books: Collection[str] = (),
+    ) -> None:
         """Translate every text to the database's own form."""
         super().__init__({name: translate(name, text) for name, text in texts.items()})
+        self.books = frozenset(books)
         self._texts = texts
         self._translate = translate
         self._joined: dict[tuple[str, ...], Query] = {}
@@ -67,7 +73,7 @@ class Queries(dict[str, Query]):
     def expect(self, names: Collection[str]) -> None:
         """Refuse to start with a statement missing or one that nobody uses."""
         missing = sorted(set(names) - set(self))
-        unused = sorted(set(self) - set(names))
+        unused = sorted(set(self) - set(names) - self.books)
         if missing or unused:
             raise StoreError(
                 f"The SQL files do not match this version of Ascertain: missing {missing}, "
@@ -126,13 +132,20 @@ def formatted(name: str, text: str) -> Query:
 
 @cache
 def load(database: str) -> Queries:
-    """Load the statements of `sqlite` or `postgres`, its own over the shared ones."""
+    """Load the statements of `sqlite` or `postgres`; its own come over the shared ones."""
     translate = numbered if database == "sqlite" else formatted
     folder = files("ascertain.store") / "sql"
     texts: dict[str, str] = {}
+    books: set[str] = set()
+    for entry in sorted((folder / "books").iterdir(), key=lambda entry: entry.name):
+        for name, text in split(entry.read_text("utf-8"), entry.name):
+            if name in books:
+                raise StoreError(f"{entry.name}: query {name} stands in two files.")
+            books.add(name)
+            texts[name] = text
     for source in ("queries.sql", f"{database}.sql"):
         texts.update(split((folder / source).read_text("utf-8"), source))
-    return Queries(texts, translate)
+    return Queries(texts, translate, books)
 
 
 @cache

@@ -22,9 +22,9 @@ from ascertain.core.errors import (
 )
 from ascertain.core.model import Attempt, Change, Review, Snapshot
 from ascertain.store import apply, reads
-from ascertain.store.base import PAGE, Beside, Written
+from ascertain.store.base import PAGE, Beside, Posting, Written
 from ascertain.store.bulk import apart, parts
-from ascertain.store.committer import Answer, Committer, Ticket
+from ascertain.store.committer import Answer, Committer, Item
 from ascertain.store.loader import Query, load, migrations
 from ascertain.store.pg_driver import (
     UNPREPARED,
@@ -197,15 +197,7 @@ class PostgresStore(reads.SharedVerbs):
 
     # --- writing ---------------------------------------------------------------------------
 
-    def put(self, change: Change, landed: Callable[[], None] | None = None) -> Ticket:
-        """Queue one change for the committer; `landed` is called once it is answered."""
-        return self._committer.put(change, landed)
-
-    def write(self, changes: Sequence[Change]) -> list[Written]:
-        """Write changes, each all or nothing, and return when they are durable."""
-        return self._committer.write(changes)
-
-    def _commit(self, changes: Sequence[Change], waiting: Callable[[], None]) -> list[Answer]:
+    def _commit(self, changes: Sequence[Item], waiting: Callable[[], None]) -> list[Answer]:
         """Write one group, again and again while the connection is lost; then answer each.
 
         A change whose own stamp is found was written before the loss; the run that finds it
@@ -216,7 +208,7 @@ class PostgresStore(reads.SharedVerbs):
         while True:
             try:
                 with self._writers.use() as raw:
-                    answers = self._group(raw, changes, waiting, again=lost)
+                    answers = self._items(raw, changes, waiting, again=lost)
                     if lost:
                         # What is found may have been committed before the loss, and wait for
                         # a standby still: a commit of ours waits until that one is durable too.
@@ -231,6 +223,33 @@ class PostgresStore(reads.SharedVerbs):
             self._writers.drop()
             time.sleep(pause)
             pause, lost = min(1.0, pause * 2), True
+
+    def _items(
+        self, raw: Raw, items: Sequence[Item], waiting: Callable[[], None], *, again: bool
+    ) -> list[Answer]:
+        """Write a group of changes, then the postings among them in one transaction."""
+        changes = [item for item in items if not isinstance(item, Posting)]
+        postings = [item for item in items if isinstance(item, Posting)]
+        written = iter(self._group(raw, changes, waiting, again=again) if changes else ())
+        posted = iter(self._posted(raw, postings, waiting) if postings else ())
+        return [next(posted if isinstance(item, Posting) else written) for item in items]
+
+    def _posted(
+        self, raw: Raw, postings: Sequence[Posting], waiting: Callable[[], None]
+    ) -> list[Answer]:
+        waiting()
+        try:
+            with raw.transaction():
+                session = Session(raw)
+                self._begin(session, LOCK_GROUP, lazy=all(posting.lazy for posting in postings))
+                return [self._applier.post(session, posting) for posting in postings]
+        except psycopg.Error as error:
+            if kind_of(error) is Kind.LOST:
+                raise
+            if len(postings) == 1:
+                return [explain(error, self.name)]
+        # One is bad or blocked: each for itself, so that it fails alone.
+        return [answer for one in postings for answer in self._posted(raw, [one], waiting)]
 
     def _group(
         self, raw: Raw, changes: Sequence[Change], waiting: Callable[[], None], *, again: bool

@@ -12,6 +12,7 @@ from ascertain.core.keys import new_id
 from ascertain.core.model import (
     Approval,
     Attempt,
+    Change,
     Control,
     Evidence,
     Expected,
@@ -25,7 +26,8 @@ from ascertain.core.model import (
     State,
 )
 from ascertain.store.apply import Session
-from ascertain.store.base import PAGE, Beside, Filter
+from ascertain.store.base import PAGE, Beside, Filter, Posted, Posting, Written
+from ascertain.store.committer import Committer, Item, Ticket
 from ascertain.store.loader import Queries, Query
 from ascertain.store.records import TABLES, read, snapshot
 
@@ -65,6 +67,7 @@ class SharedVerbs(ABC):
     """What a store does the same way on every database, over three means of its own."""
 
     queries: Queries
+    _committer: Committer
 
     @abstractmethod
     def _ask(self, query: Query, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -76,6 +79,24 @@ class SharedVerbs(ABC):
 
     def _records(self, record: type[R], name: str, /, **values: Any) -> list[R]:
         return [read(record, row) for row in self._ask(self.queries[name], values)]
+
+    def put(self, change: Item, landed: Callable[[], None] | None = None) -> Ticket[Any]:
+        """Queue one change or posting for the committer; `landed` is called once it is answered."""
+        return self._committer.put(change, landed)
+
+    def write(self, changes: Sequence[Change]) -> list[Written]:
+        """Write changes, each all or nothing, and return when they are durable."""
+        return self._committer.write(changes)
+
+    def post(self, postings: Sequence[Posting]) -> list[Posted]:
+        """Write postings, each all or nothing, and return when they are durable; in order."""
+        return self._committer.write(postings)
+
+    def ask(self, record: type[R], query: str, /, **values: Any) -> list[R]:
+        """Read rows of the books by a named query; its columns are the record's fields."""
+        if query not in self.queries.books:
+            raise StoreError(f"There is no query {query!r} of the books: install the package again")
+        return self._records(record, query, **values)
 
     def find(self, what: Filter, after: str = "", limit: int = 100) -> list[Snapshot]:
         """Read operations by filter, ordered by id (time), starting after that id."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,7 +27,7 @@ from ascertain.core.model import (
 )
 
 # Every table by name, in the order of an export: what is spoken of comes before what speaks of it.
-TABLES: tuple[str, ...] = (
+LEDGER: tuple[str, ...] = (
     "meta",
     "incarnation",
     "operation",
@@ -42,10 +43,30 @@ TABLES: tuple[str, ...] = (
     "run",
     "expected",
 )
+BOOKS: tuple[str, ...] = (  # core/books.py
+    "event",
+    "delivery",
+    "account",
+    "member",
+    "session",
+    "api_token",
+    "link",
+    "audit",
+    "cost",
+    "asset",
+    "gate",
+    "watch",
+    "spooled",
+    "blob",
+    "bulk",
+    "tally",
+)
+TABLES = (*LEDGER, *BOOKS)
 R = TypeVar("R", bound=Record)
 FLAGS = frozenset({"verify", "hard", "on_absence", "without_proof", "pruned", "beside"})
 
 
+@cache
 def fields(record: type[Record]) -> tuple[str, ...]:
     """Return the names of a record's fields in order."""
     return tuple(field.name for field in msgspec.structs.fields(record))
@@ -81,7 +102,7 @@ def named(names: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
 
 def read(record: type[R], row: Sequence[Any]) -> R:
     """Return a row as its record; a value that the record does not know is a damaged store."""
-    values = named(FIELDS[record], row)
+    values = named(FIELDS.get(record) or fields(record), row)
     if record is FrozenRequest:
         values["request"] = values["request"].encode()
     return msgspec.convert(values, record, builtin_types=(bytes,))

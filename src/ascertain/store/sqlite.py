@@ -25,8 +25,8 @@ from ascertain.core.errors import (
 )
 from ascertain.core.model import Change, Snapshot
 from ascertain.store import apply, reads, rows
-from ascertain.store.base import PAGE, Written
-from ascertain.store.committer import Answer, Committer, Ticket
+from ascertain.store.base import PAGE, Posting, Written
+from ascertain.store.committer import Answer, Committer, Item
 from ascertain.store.driver import (
     FLOOR,
     VERSION,
@@ -293,19 +293,11 @@ class SqliteStore(reads.SharedVerbs):
 
     # --- writing ---------------------------------------------------------------------------
 
-    def put(self, change: Change, landed: Callable[[], None] | None = None) -> Ticket:
-        """Queue one change for the committer; `landed` is called once it is answered."""
-        return self._committer.put(change, landed)
-
-    def write(self, changes: Sequence[Change]) -> list[Written]:
-        """Write changes, each all or nothing, and return when they are durable."""
-        return self._committer.write(changes)
-
     def join(self, connection: Any, changes: Sequence[Change]) -> list[Written]:
         """Refused: a transaction is shared on PostgreSQL only."""
         raise UsageError("Joining a caller's transaction needs a PostgreSQL store.")
 
-    def _commit(self, changes: Sequence[Change], waiting: Callable[[], None]) -> list[Answer]:
+    def _commit(self, changes: Sequence[Item], waiting: Callable[[], None]) -> list[Answer]:
         """Write one group; the committer holds the turn."""
         try:
             writer = self._write_connection()
@@ -324,14 +316,21 @@ class SqliteStore(reads.SharedVerbs):
         # One of them is bad: each for itself, so that it fails alone.
         return [answer for change in changes for answer in self._commit([change], waiting)]
 
-    def _apply(self, writer: Connection, changes: Sequence[Change]) -> list[Answer]:
+    def _apply(self, writer: Connection, items: Sequence[Item]) -> list[Answer]:
         """Write a group within its transaction: together what can go together, first."""
         answers: dict[int, Answer] = {}
+        changes = {n: item for n, item in enumerate(items) if not isinstance(item, Posting)}
         if len(changes) >= LEAST:
+            places = list(changes)
             with suppress(NotPlain):
-                answers = dict.fromkeys(self._rows.together(writer, changes), apply.APPLIED)
-        one = self._applier.apply
-        return [answers.get(n) or one(writer, change) for n, change in enumerate(changes)]
+                went = self._rows.together(writer, list(changes.values()))
+                answers = dict.fromkeys((places[n] for n in went), apply.APPLIED)
+        for n, item in enumerate(items):
+            if isinstance(item, Posting):
+                answers[n] = self._applier.post(writer, item)
+            elif n not in answers:
+                answers[n] = self._applier.apply(writer, item)
+        return [answers[n] for n in range(len(items))]
 
     def _in_transaction(
         self,

@@ -28,11 +28,12 @@ from ascertain.core.model import (
     State,
 )
 from ascertain.store.base import Filter, Store
+from ascertain.testing.store_books import BooksSuite
 from ascertain.testing.store_kept import KeptSuite
 from ascertain.testing.story import ACTION, NAMESPACE, NOW, ODD, Maker, state, story, write
 
 
-class StoreSuite(KeptSuite):
+class StoreSuite(BooksSuite, KeptSuite):
     """The conformance suite; every test takes an empty store by the fixture `store`."""
 
     # --- new operations --------------------------------------------------------------------

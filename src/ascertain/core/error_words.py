@@ -1,0 +1,82 @@
+"""One short sentence for each error's code, in English and Chinese. Pure data.
+
+An error's own message is in English and names the operation and the next step; this is what a
+Chinese reader is told before it, and the title of an HTTP problem.
+"""
+
+from __future__ import annotations
+
+ERRORS: dict[str, tuple[str, str]] = {
+    "error": ("Something went wrong.", "出现错误。"),
+    "usage": ("The call is wrong; nothing was recorded.", "用法有误，未记录也未发送。"),
+    "key_refused": ("The key cannot be used.", "业务标识不可用，请用稳定的业务数据。"),
+    "input_refused": ("The input cannot be stored.", "输入无法保存，未记录任何内容。"),
+    "input_mismatch": (
+        "The key exists with another input.",
+        "同一业务标识已有不同的输入；如确需更改，请提交取代它的新版本。",
+    ),
+    "unknown_action": (
+        "No action of this name is registered here.",
+        "这里没有登记此动作：请用 --app 指定声明它的应用。",
+    ),
+    "unknown_operation": (
+        "No such operation in this namespace.",
+        "此空间中没有这项业务操作：请用 `ascertain op list` 查找。",
+    ),
+    "action_invalid": ("The action's declaration is wrong.", "动作的声明有误。"),
+    "contract_invalid": ("The contract is impossible.", "保护约定有误。"),
+    "approval_missing": ("It waits for an approval.", "等待审批，尚未发送任何内容。"),
+    "approval_stale": (
+        "What was approved is not what would be sent.",
+        "所审批的内容与将要发送的不一致：请重新查看后再审批。",
+    ),
+    "refused": ("Its state does not allow this.", "当前状态不允许这样做，未更改。"),
+    "conflict": (
+        "Something newer happened.",
+        "已有更新的情况：请用 `ascertain op show` 重新查看后再决定。",
+    ),
+    "send_refused": ("The request was not sent.", "请求没有发送：会违反规则。"),
+    "not_done": ("Proven: it did not happen.", "确认未执行。"),
+    "input_rejected": (
+        "The target refused the input.",
+        "目标系统拒绝了内容，确认未执行：请提交更正后的版本。",
+    ),
+    "access_rejected": (
+        "The target refused the authorization.",
+        "目标系统拒绝授权，确认未执行：请更新授权。",
+    ),
+    "temporarily_refused": ("Not done so far.", "暂未执行，将自动再试。"),
+    "gave_up": ("Not done, not tried again.", "确认未执行，不再自动再试。"),
+    "outcome_unknown": (
+        "It is not known whether it happened.",
+        "结果不明：请勿重复提交，正在核对。",
+    ),
+    "in_progress": ("Another attempt works on it.", "另一次尝试正在进行：请稍后再看。"),
+    "in_review": ("A person has to decide.", "待人工核查：请看 `ascertain review list`。"),
+    "lease_lost": ("This attempt lost its lease.", "此次尝试已失去执行权，请勿再发送。"),
+    "still_open": (
+        "The version before is not settled.",
+        "上一版本尚未查实，此版本等待中。",
+    ),
+    "store": ("The store cannot be used.", "账本无法使用。"),
+    "store_busy": (
+        "The store is locked; nothing was written.",
+        "账本被其他进程锁定，未写入任何内容：请稍后再试。",
+    ),
+    "store_unavailable": (
+        "The store cannot be reached or written.",
+        "账本无法读写，在此之前不会发送任何内容。",
+    ),
+    "store_corrupt": (
+        "The store is damaged; nothing is sent.",
+        "账本已损坏，不会发送任何内容：请恢复备份，再运行 `ascertain store restored`。",
+    ),
+    "schema_mismatch": (
+        "The store was written by another version.",
+        "账本由其他版本写入：请运行 `ascertain store migrate` 或换用相应版本。",
+    ),
+    "config_invalid": (
+        "The configuration is wrong.",
+        "配置有误，未记录也未发送：请运行 `ascertain config check`。",
+    ),
+}
