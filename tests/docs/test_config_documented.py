@@ -14,6 +14,7 @@ from ascertain.targets import placeholders as slots
 DOCS = Path(__file__).parents[2] / "docs"
 TABLES = {
     "[store]": (schema.StoreTable,),
+    "[server]": (schema.ServerTable,),
     "[contracts]": (schema.AcceptTable,),
     "[targets.NAME]": (schema.TargetTable,),
     "auth": (credentials.Auth, credentials.OAuth),

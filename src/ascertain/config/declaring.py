@@ -14,9 +14,12 @@ from .reading import Declared, Understood
 
 
 def declare(understood: Understood, ledger: Any) -> Any:
-    """Register every action of a configuration and return the ledger; raises ActionInvalid."""
+    """Register the actions whose targets belong to a ledger's namespace, and return it; raises
+    ActionInvalid."""
     for declared in understood.actions.values():
-        _register(understood, declared, ledger)
+        of = understood.targets[declared.target].namespaces
+        if not of or ledger.engine.namespace in of:
+            _register(understood, declared, ledger)
     return ledger
 
 
@@ -34,7 +37,10 @@ def dry_run(understood: Understood) -> dict[str, Exception]:
 
 def definitions(understood: Understood) -> dict[str, Definition]:
     """Return the actions as they would be registered, to look at."""
-    found: dict[str, Definition] = declare(understood, _nowhere()).engine.actions
+    nowhere = _nowhere()
+    for declared in understood.actions.values():
+        _register(understood, declared, nowhere)
+    found: dict[str, Definition] = nowhere.engine.actions
     return found
 
 

@@ -26,6 +26,7 @@ from .schema import (
     TOP,
     AcceptTable,
     ActionTable,
+    ServerTable,
     StoreTable,
     TargetTable,
     inner,
@@ -72,6 +73,7 @@ class Understood(msgspec.Struct, kw_only=True):
     file: str
     store_url: str = "ascertain.db"
     namespace: str = "default"
+    server: ServerTable = ServerTable()
     targets: dict[str, TargetTable] = {}
     credentials: dict[str, Credentials] = {}
     actions: dict[str, Declared] = {}
@@ -95,6 +97,7 @@ class _Reader:
     def run(self) -> Understood:
         if self.parsed():
             self.store()
+            self.server()
             self.contracts()
             self.targets()
             for name in self.tables("actions"):
@@ -204,6 +207,10 @@ class _Reader:
         if not url.startswith(POSTGRES):
             url = str(self.beside(url.removeprefix("sqlite:///")))
         self.found.store_url = url
+
+    def server(self) -> None:
+        made = self.convert(self.data.get("server", {}), ServerTable, ("server",))
+        self.found.server = made or self.found.server
 
     def beside(self, file: str) -> Path:
         """Return a file that is named relative to the configuration."""

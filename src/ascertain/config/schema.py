@@ -28,12 +28,23 @@ class StoreTable(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class TargetTable(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[targets.NAME]`: an outside system. `headers` may hold {base}; `scope`: account and base,
-    if the base alone does not say which (law 6)."""
+    if the base alone does not say which (law 6); `namespaces`: who may use it, else all."""
 
     base: str | Source
     headers: dict[str, str] = {}
     auth: Auth = Auth()
     scope: str = ""
+    namespaces: tuple[str, ...] = ()
+
+
+class ServerTable(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[server]`: where it listens, and for whom. `namespaces`: those that it serves, else the
+    store's; `wait`: seconds that a request waits for an outcome unless it says otherwise."""
+
+    listen: str = "127.0.0.1:8321"
+    public_url: str = ""
+    namespaces: tuple[str, ...] = ()
+    wait: float = 10.0
 
 
 class AcceptTable(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -88,7 +99,7 @@ class ActionTable(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True)
     accepted: str | int | float | None = None
 
 
-TOP = ("store", "contracts", "contract", "targets", "actions")
+TOP = ("store", "server", "contracts", "contract", "targets", "actions")
 # What of an action is its description; the rest are options of `ledger.action`.
 DESCRIBES = frozenset(f.name for f in msgspec.structs.fields(Description))
 

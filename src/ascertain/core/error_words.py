@@ -80,3 +80,19 @@ ERRORS: dict[str, tuple[str, str]] = {
         "配置有误，未记录也未发送：请运行 `ascertain config check`。",
     ),
 }
+# Of HTTP requests, before the ledger is asked.
+REQUESTS: dict[str, tuple[str, str]] = {
+    "key_missing": ("No key was given.", "没有给出业务标识。"),
+    "key_mismatch": ("The key is not the one of this input.", "业务标识与此输入不符。"),
+    "body_malformed": ("The body cannot be read.", "请求正文无法读取。"),
+    "body_invalid": ("The request is not as described.", "请求与接口说明不符。"),
+    "unauthenticated": ("It is not known who calls.", "无法确认调用者身份。"),
+    "forbidden": ("The caller may not do this.", "调用者无权这样做。"),
+    "read_only": ("The server only reads now.", "服务器当前为只读。"),
+    "unknown": ("There is nothing here.", "这里没有内容。"),
+    "method_not_allowed": ("This cannot be done here.", "此处不支持该方法。"),
+    "too_large": ("The request is too large.", "请求过大。"),
+    "unsupported_media": ("This kind of body is not read.", "不支持这种正文格式。"),
+    "too_many": ("Too many requests at once.", "请求过于频繁，请稍后再试。"),
+    "stopping": ("This server is being stopped.", "此服务器正在停止。"),
+}

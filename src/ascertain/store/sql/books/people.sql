@@ -77,3 +77,9 @@ select * from link order by hash;
 -- name: export_audit
 -- In the order of its key, so that two exports compare line by line.
 select * from audit order by id;
+
+-- name: api_token_of
+-- Whose secret it is.
+select id, namespace, name, hash, scopes, made_by, made_at, ends_at, used_at, revoked_at
+from api_token
+where hash = :hash;

@@ -1,0 +1,71 @@
+"""The namespaces that a server serves: one store, and per namespace a ledger with its actions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ascertain.config import declare_in
+from ascertain.runtime.aio import AsyncLedger
+from ascertain.runtime.ledger import Ledger
+from ascertain.store.base import Store
+
+from .problems import ProblemError
+
+
+class Space:
+    """One namespace: the same engine for coroutines and for threads.
+
+    `ledger` is for threads, and does not know the actions; `tasks` is for the loop.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        """Wrap a ledger."""
+        self.ledger, self.tasks = ledger, AsyncLedger(ledger)
+        self.namespace, self.engine, self.store = (
+            ledger.engine.namespace,
+            ledger.engine,
+            ledger.store,
+        )
+
+    def action(self, name: str) -> Any:
+        """Return an action for the loop; ends the request if it is not declared here."""
+        found = self.tasks.actions.get(name)
+        if found is None:
+            raise ProblemError(
+                "unknown_action",
+                f"no action {name!r} in namespace {self.namespace!r}: declare it in ascertain.toml"
+                f" (there are {', '.join(sorted(self.tasks.actions)) or 'none'})",
+            )
+        return found
+
+
+class Spaces:
+    """All namespaces of a server, each with the actions whose targets belong to it."""
+
+    def __init__(
+        self, store: Store, understood: Any, names: Sequence[str], *, wait: float = 10.0
+    ) -> None:
+        """Declare every namespace's actions; raises ActionInvalid."""
+        self.store, self.understood = store, understood
+        self._spaces: dict[str, Space] = {}
+        for name in names:
+            space = Space(Ledger(store, namespace=name, wait=wait))
+            declare_in(understood, space.tasks)
+            self._spaces[name] = space
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The namespaces, in the order of the configuration."""
+        return tuple(self._spaces)
+
+    def __iter__(self) -> Any:
+        """Iterate over the spaces."""
+        return iter(self._spaces.values())
+
+    def __getitem__(self, namespace: str) -> Space:
+        """Return a namespace; ends the request if the server does not serve it."""
+        found = self._spaces.get(namespace)
+        if found is None:
+            raise ProblemError("forbidden", f"this server does not serve namespace {namespace!r}")
+        return found
