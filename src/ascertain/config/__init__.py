@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .reading import Understood
 
-__all__ = ["checked", "declare_in", "from_config", "from_config_async", "read_config"]
+__all__ = ["checked", "from_config", "from_config_async", "read_config"]
 
 FILE = "ascertain.toml"
 L = TypeVar("L", Ledger, "AsyncLedger")
@@ -92,13 +92,6 @@ async def from_config_async(
         await made.close()
         raise
     return made
-
-
-def declare_in(understood: Understood, ledger: Any) -> Any:
-    """Register the actions of a checked configuration that belong to a ledger's namespace."""
-    from .declaring import declare
-
-    return declare(understood, ledger)
 
 
 def checked(understood: Understood) -> Understood:

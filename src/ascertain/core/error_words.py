@@ -23,6 +23,7 @@ ERRORS: dict[str, tuple[str, str]] = {
         "No such operation in this namespace.",
         "此空间中没有这项业务操作：请用 `ascertain op list` 查找。",
     ),
+    "unknown_namespace": ("This namespace is not served here.", "这里不提供此空间。"),
     "action_invalid": ("The action's declaration is wrong.", "动作的声明有误。"),
     "contract_invalid": ("The contract is impossible.", "保护约定有误。"),
     "approval_missing": ("It waits for an approval.", "等待审批，尚未发送任何内容。"),

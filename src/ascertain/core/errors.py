@@ -66,6 +66,12 @@ class UnknownOperation(UsageError):
     code = "unknown_operation"
 
 
+class UnknownNamespace(UsageError):
+    """This namespace is not served here."""
+
+    code = "unknown_namespace"
+
+
 class ActionInvalid(UsageError):
     """The action's declaration is wrong."""
 

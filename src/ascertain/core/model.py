@@ -385,3 +385,4 @@ class Change(Record, frozen=True, kw_only=True):
     control: Control | None = None  # kept only if the scope has none yet
     also: tuple[Change, ...] = ()
     lazy: bool = False
+    lines: tuple[tuple[str, Record], ...] = ()  # of the books, in the same transaction

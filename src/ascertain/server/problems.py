@@ -16,7 +16,7 @@ MEDIA = "application/problem+json"
 STATUS = {  # of an error's code; what is not here is 409: the state of things stands in the way
     "usage": 400, "key_refused": 400, "key_missing": 400, "body_malformed": 400,
     "unauthenticated": 401, "forbidden": 403, "read_only": 403,
-    "unknown_action": 404, "unknown_operation": 404, "unknown": 404,
+    "unknown_action": 404, "unknown_operation": 404, "unknown_namespace": 404, "unknown": 404,
     "method_not_allowed": 405, "too_large": 413, "unsupported_media": 415,
     "input_refused": 422, "input_mismatch": 422, "input_rejected": 422, "key_mismatch": 422,
     "body_invalid": 422, "action_invalid": 422, "contract_invalid": 422, "config_invalid": 422,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 from ascertain.config.schema import ServerTable
+from ascertain.config.spaces import Space, Spaces
 from ascertain.runtime.accounts import Accounts
 from ascertain.runtime.loop import hop
 from ascertain.store.base import Store
 
 from .access import Door, TokenDoor
-from .spaces import Space, Spaces
 
 
 class Serving:

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from ascertain.core.errors import StoreError
 from ascertain.core.machine import is_settled
-from ascertain.core.model import Change, Snapshot
+from ascertain.core.model import Change, Record, Snapshot
 from ascertain.store.base import Posted, Posting, Written
 from ascertain.store.loader import Queries, Query
 from ascertain.store.records import is_beside, request_values, snapshot
@@ -101,12 +101,15 @@ class Applier:
 
     def _lines(self, session: Session, posting: Posting, rows: list[int]) -> None:
         for place, (name, values) in enumerate(posting.lines):
-            query = self.queries[name]
-            assert name in self.queries.books, name
-            given = values if isinstance(values, Mapping) else asdict(values)
-            rows.append(session.do(query, query.values(given)))
+            rows.append(self._line(session, name, values))
             if place in posting.must and not rows[-1]:
                 raise _Unmet
+
+    def _line(self, session: Session, name: str, values: Record | Mapping[str, Any]) -> int:
+        query = self.queries[name]
+        assert name in self.queries.books, name
+        given = values if isinstance(values, Mapping) else asdict(values)
+        return session.do(query, query.values(given))
 
     def apply(self, session: Session, change: Change) -> Written:
         """Write a change and all in `also`, or nothing; say what stands in the way."""
@@ -237,6 +240,8 @@ class Applier:
             do(query, query.values(request_values(change.request)))
         if change.control is not None:
             do(queries["control_insert"], read["control_insert"](change.control))
+        for name, record in change.lines:
+            self._line(session, name, record)
 
     def _refer(self, session: Session, change: Change) -> None:
         query = self.queries["reference_insert"]

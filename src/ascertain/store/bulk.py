@@ -16,8 +16,8 @@ from ascertain.store.records import is_beside, request_values
 def apart(changes: Sequence[Change]) -> tuple[list[int], list[int]]:
     """Return the places of changes that touch nothing in common, and of the rest, in order.
 
-    The rest are those with `also` or `extends`, and those that meet an earlier one of the group:
-    they are written one by one after the others, so that each sees what came before it.
+    The rest are those with `also`, `lines` or `extends`, and those that meet an earlier one of the
+    group: they are written one by one after the others, so that each sees what came before it.
     """
     together: list[int] = []
     rest: list[int] = []
@@ -25,7 +25,7 @@ def apart(changes: Sequence[Change]) -> tuple[list[int], list[int]]:
     for place, change in enumerate(changes):
         marks = set(_marks(change))
         lacking = change.guard is None and change.operation is None
-        alone = change.also or change.extends is not None or lacking
+        alone = change.also or change.lines or change.extends is not None or lacking
         if alone or not seen.isdisjoint(marks):
             rest.append(place)
         else:

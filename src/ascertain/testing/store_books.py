@@ -67,6 +67,18 @@ class BooksSuite:
         assert [state(store, claim) for claim in claims] == [claim.status for claim in claims]
         assert write(store, make.claim("k/7")) == [True]
 
+    def test_lines_of_a_change_are_written_with_it(self, store: Store) -> None:
+        """All or nothing: what was not applied leaves no line."""
+        make = Maker()
+        lines = (("gate_add", GATE),)
+        first = msgspec.structs.replace(make.claim("a"), lines=lines)
+        other = (("gate_add", msgspec.structs.replace(GATE, target="other")),)
+        loser = msgspec.structs.replace(make.claim("a"), lines=other)
+        assert write(store, *(make.claim(f"k/{n}") for n in range(5)), first, loser) == [
+            *[True] * 6, False,
+        ]  # fmt: skip
+        assert store.ask(books.Gate, "gates") == [GATE]
+
     def test_only_the_books_are_asked_by_name(self, store: Store) -> None:
         """The ledger has its own verbs."""
         with pytest.raises(StoreError):

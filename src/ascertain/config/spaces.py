@@ -1,16 +1,16 @@
-"""The namespaces that a server serves: one store, and per namespace a ledger with its actions."""
+"""The namespaces of one store that a process serves, each with a ledger and its actions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from ascertain.config import declare_in
+from ascertain.core.errors import UnknownAction, UnknownNamespace
 from ascertain.runtime.aio import AsyncLedger
 from ascertain.runtime.ledger import Ledger
 from ascertain.store.base import Store
 
-from .problems import ProblemError
+from .declaring import declare
 
 
 class Space:
@@ -22,18 +22,14 @@ class Space:
     def __init__(self, ledger: Ledger) -> None:
         """Wrap a ledger."""
         self.ledger, self.tasks = ledger, AsyncLedger(ledger)
-        self.namespace, self.engine, self.store = (
-            ledger.engine.namespace,
-            ledger.engine,
-            ledger.store,
-        )
+        self.engine, self.store = ledger.engine, ledger.store
+        self.namespace = ledger.engine.namespace
 
     def action(self, name: str) -> Any:
-        """Return an action for the loop; ends the request if it is not declared here."""
+        """Return an action for the loop; raises UnknownAction if it is not declared here."""
         found = self.tasks.actions.get(name)
         if found is None:
-            raise ProblemError(
-                "unknown_action",
+            raise UnknownAction(
                 f"no action {name!r} in namespace {self.namespace!r}: declare it in ascertain.toml"
                 f" (there are {', '.join(sorted(self.tasks.actions)) or 'none'})",
             )
@@ -41,7 +37,7 @@ class Space:
 
 
 class Spaces:
-    """All namespaces of a server, each with the actions whose targets belong to it."""
+    """All namespaces that are served, each with the actions whose targets belong to it."""
 
     def __init__(
         self, store: Store, understood: Any, names: Sequence[str], *, wait: float = 10.0
@@ -51,7 +47,7 @@ class Spaces:
         self._spaces: dict[str, Space] = {}
         for name in names:
             space = Space(Ledger(store, namespace=name, wait=wait))
-            declare_in(understood, space.tasks)
+            declare(understood, space.tasks)
             self._spaces[name] = space
 
     @property
@@ -64,8 +60,10 @@ class Spaces:
         return iter(self._spaces.values())
 
     def __getitem__(self, namespace: str) -> Space:
-        """Return a namespace; ends the request if the server does not serve it."""
+        """Return a namespace; raises UnknownNamespace if it is not served here."""
         found = self._spaces.get(namespace)
         if found is None:
-            raise ProblemError("forbidden", f"this server does not serve namespace {namespace!r}")
+            raise UnknownNamespace(
+                f"namespace {namespace!r} is not served here: add it to namespaces in [server]"
+            )
         return found
