@@ -236,3 +236,17 @@ def test_ids_sort_by_time(one: int, two: int, chance: int) -> None:
     assert re.fullmatch("[0-9a-v]{26}", first)
     if one // 1000 != two // 1000:
         assert (first < second) == (one < two)
+
+
+def test_an_identifier_says_when_it_was_made():
+    for now in (0, 1_000, 1_795_998_443_092_094, 2**45 * 1000):
+        for chance in (0, 2**80 - 1):
+            assert keys.time_of(keys.new_id(now, chance)) == now // 1000 * 1000
+    assert keys.time_of(keys.new_id(NOW, 5)[:-1]) == NOW // 1000 * 1000  # a place between two
+
+
+def test_a_run_has_one_identifier_wherever_it_is_opened():
+    assert keys.run_id("default", "autumn") == keys.run_id("default", "autumn")
+    others = {keys.run_id(*one) for one in (("default", "winter"), ("a", "b/c"), ("a/b", "c"))}
+    assert len(others | {keys.run_id("default", "autumn")}) == 4
+    assert all(len(one) == 26 for one in others)

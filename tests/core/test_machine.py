@@ -51,6 +51,7 @@ EXPECTED: dict[Input, dict[State, State]] = {
     Input.APPROVE: {P: P, U: U},
     Input.ASK: {P: P, U: U},
     Input.REJECT: {P: N},
+    Input.RESPOND: {P: N},
     Input.THERE: {P: D, U: D, A: D, D: D, N: D},
     Input.NOT_THERE: {U: P},
     Input.RISK: {U: U},  # it stays unknown
@@ -79,7 +80,8 @@ WAITS = {
     ),
     **dict.fromkeys([Input.SEVERAL, Input.CANNOT_TELL, Input.REVIEW], WaitingOn.REVIEW),
     **dict.fromkeys(
-        [Input.INVALID, Input.REJECTED, Input.GAVE_UP, Input.FAILED], WaitingOn.INPUT
+        [Input.INVALID, Input.REJECTED, Input.GAVE_UP, Input.FAILED, Input.RESPOND],
+        WaitingOn.INPUT,
     ),
     Input.UNAUTHORIZED: WaitingOn.AUTHORIZATION,
     Input.ASK: WaitingOn.APPROVAL,

@@ -36,7 +36,7 @@ _BOUNDS = Bounds(total=FOREVER // 4, lookups=1000)  # the contract speaks, not t
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
-    """What is permitted so long (µs) after the first attempt, as codes of cli.contract_texts:
+    """What is permitted so long (µs) after the first attempt, as codes of advice_words:
     `permitted`, then `why`, and `absence`: why not finding it proves nothing."""
 
     at: int
@@ -131,6 +131,14 @@ def advise(
         offers=tuple(_offers(contract, counts)),
         all_accepted=_offer(contract, whole, "") if whole else None,
     )
+
+
+def moments(t: Terms) -> tuple[Moment, Moment | None]:
+    """Return what an action's terms permit right after a lost answer, and once the window is over,
+    if there is one."""
+    end, least = window_end(t, 0), t.bounds.lease + SECOND
+    later = None if end in (None, FOREVER) else max(end or 0, least)
+    return _moment(t, least), None if later is None else _moment(t, later)
 
 
 # --- one moment ----------------------------------------------------------------------------

@@ -36,7 +36,7 @@ class Event(Record, frozen=True, kw_only=True):
 
 
 class Delivery(Record, frozen=True, kw_only=True):
-    """One arrival of an event under one delivery id; a repeated id is counted."""
+    """The arrivals of an event under one delivery id, counted."""
 
     namespace: str
     source: str
@@ -50,6 +50,17 @@ class Delivery(Record, frozen=True, kw_only=True):
     note: str = ""
 
 
+class Subject(Record, frozen=True, kw_only=True):
+    """What events are about, and the newest of them that was acted on (BR-077)."""
+
+    namespace: str
+    source: str
+    id: str
+    ordinal: int
+    event: str
+    at: int
+
+
 class Account(Record, frozen=True, kw_only=True):
     """A person who signs in. `password` is an argon2 hash, empty until it is set."""
 
@@ -59,6 +70,7 @@ class Account(Record, frozen=True, kw_only=True):
     password: str = ""
     made_at: int = 0
     disabled_at: int | None = None
+    held_at: int | None = None  # since a restore, until somebody confirms it (law 21)
     lang: str = ""
     zone: str = ""
 
@@ -99,6 +111,7 @@ class ApiToken(Record, frozen=True, kw_only=True):
     ends_at: int | None = None
     used_at: int | None = None
     revoked_at: int | None = None
+    held_at: int | None = None  # since a restore, until somebody confirms it (law 21)
 
 
 class Link(Record, frozen=True, kw_only=True):
@@ -117,6 +130,8 @@ class Link(Record, frozen=True, kw_only=True):
     made_at: int = 0
     ends_at: int = 0
     used_at: int | None = None
+    used_by: str = ""  # hash of the session that it opened: of two at once, one wins
+    digest: str = ""  # of the request that a guest may answer; another one makes it stale
 
 
 class Audit(Record, frozen=True, kw_only=True):
@@ -151,6 +166,7 @@ class Cost(Record, frozen=True, kw_only=True):
     asset: str = ""
     minutes: str = ""  # of people, decimal
     evidence: str = ""
+    doubt: int = 0  # 1: whether it was incurred rests on an outcome that is not known
 
 
 class Asset(Record, frozen=True, kw_only=True):
@@ -188,18 +204,25 @@ class Watch(Record, frozen=True, kw_only=True):
 
 
 class Blob(Record, frozen=True, kw_only=True):
-    """One part of a large body, by the SHA-256 of the whole; `data` is base64."""
+    """One part of a large body; `data` is base64. It is nobody's until a Spooled names it."""
 
-    hash: str
+    body: str
     part: int
     data: str
 
 
 class Spooled(Record, frozen=True, kw_only=True):
-    """A large body that is durable: its size in bytes, and in how many parts."""
+    """A large body that is durable, by the SHA-256 of the whole, and the key that it is for.
+
+    Several keys may share one `body`; `made_at` is when it was last handed in for this one.
+    """
 
     hash: str
-    size: int
+    namespace: str
+    action: str
+    key: str
+    body: str
+    size: int  # bytes
     parts: int
     made_at: int
 
@@ -220,10 +243,39 @@ class Bulk(Record, frozen=True, kw_only=True):
 
 
 class Tally(Record, frozen=True, kw_only=True):
-    """A count of one hour, made once the hour is over."""
+    """Counts of one hour or day: what was submitted or received in it, and what became of it.
+
+    `span`: hour, total (an hour, all actions), day, or door (what one process counted at its
+    door). `part`: ledger, intake, own, all, or the process. Every operation is in exactly one
+    hour: that of its submission.
+    """
 
     namespace: str
-    hour: int  # µs since 1970, of its beginning
+    span: str
+    at: int  # µs since 1970, of its beginning
     action: str
-    name: str  # what is counted, e.g. done, duplicate_prevented
-    value: int
+    part: str
+    operations: int = 0
+    attempts: int = 0  # that may have had an effect
+    lookups: int = 0
+    done: int = 0  # confirmed effects
+    accepted: int = 0
+    pending: int = 0
+    running: int = 0
+    unknown: int = 0
+    not_done: int = 0
+    left_open: int = 0  # given up by a person: nothing is proven
+    superseded: int = 0
+    by_answer: int = 0  # done: how it was confirmed
+    again: int = 0  # of these, after more than one attempt
+    by_late: int = 0  # by an answer that came late
+    by_replay: int = 0
+    by_look_up: int = 0
+    by_event: int = 0
+    by_person: int = 0
+    reviewed: int = 0  # operations that needed a person
+    duplicates: int = 0  # operations whose effect was found more than once
+    folded: int = 0  # submissions of what was there already
+    events: int = 0
+    deliveries: int = 0
+    arrivals: int = 0

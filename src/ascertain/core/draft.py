@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from . import policy
+from . import gates, policy
 from .contract import Terms
 from .machine import Input, move
 from .model import (
@@ -25,6 +25,7 @@ from .model import (
     Review,
     State,
     Status,
+    WaitingOn,
 )
 from .reconcile import Do, Step, World, next_step
 
@@ -162,6 +163,14 @@ class Draft:
             self.set(due_at=None)
         else:
             self.set(due_at=step.at, said=step.said)
+            self._wait_for_target(held=step.said in gates.CODES)
+
+    def _wait_for_target(self, *, held: bool) -> None:
+        """Say that it is the target's gate that holds it, or no longer."""
+        waits = {WaitingOn.CLOCK: WaitingOn.TARGET} if held else {WaitingOn.TARGET: WaitingOn.CLOCK}
+        if self.status.state in (State.PENDING, State.UNKNOWN):
+            now = self.status.waiting_on
+            self.set(waiting_on=waits.get(now, now))
 
     def change(self) -> Change:
         """Return the change, guarded by the stamp of what was read."""

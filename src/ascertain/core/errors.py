@@ -38,6 +38,18 @@ class KeyRefused(UsageError):
     code = "key_refused"
 
 
+class KeyMissing(UsageError):
+    """The action's key is given by the caller, and none was given; nothing was recorded."""
+
+    code = "key_missing"
+
+
+class KeyMismatch(UsageError):
+    """The key that was given is not the key of this input; nothing was recorded."""
+
+    code = "key_mismatch"
+
+
 class KeyWarning(UserWarning):
     """The key looks as if it changed on every retry; nothing protects against duplicates then."""
 
@@ -88,6 +100,12 @@ class ContractInvalid(UsageError):
     """The contract is impossible or has a field that nobody knows."""
 
     code = "contract_invalid"
+
+
+class NotAllowed(UsageError):
+    """Who asks has not the right to do this; nothing was changed."""
+
+    code = "not_allowed"
 
 
 class ApprovalMissing(UsageError):
@@ -178,6 +196,12 @@ class StillOpen(AscertainError):
     """The version before is not settled yet; this one waits for it."""
 
     code = "still_open"
+
+
+class TargetHeld(AscertainError):
+    """The target is paused, or does not answer now; the operation waits for it, nothing is lost."""
+
+    code = "paused"
 
 
 class StoreError(AscertainError):

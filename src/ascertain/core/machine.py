@@ -54,6 +54,7 @@ failed         | .         .         .         not_done  .         .         | i
 approve        | =         .         =         .         .         .         | clock          11
 ask            | =         .         =         .         .         .         | approval       11
 reject         | not_done  .         .         .         .         .         | nothing        11
+respond        | not_done  .         .         .         .         .         | input          11
 there          | done      .         done      done      =         done      | nothing        4
 not_there      | .         .         pending   .         .         .         | clock          4
 risk           | .         .         =         .         .         .         | clock          4
@@ -101,6 +102,7 @@ class Input(StrEnum):
     APPROVE = "approve"
     ASK = "ask"
     REJECT = "reject"
+    RESPOND = "respond"
     THERE = "there"
     NOT_THERE = "not_there"
     RISK = "risk"
@@ -149,6 +151,7 @@ _REASONS = {
     Input.UNAUTHORIZED: Reason.UNAUTHORIZED,
     Input.REJECTED: Reason.REJECTED,
     Input.REJECT: Reason.REJECTED,
+    Input.RESPOND: Reason.REJECTED,
     Input.GAVE_UP: Reason.GAVE_UP,
     Input.SUPERSEDE: Reason.SUPERSEDED,
     Input.FAILED: Reason.FAILED_AFTER_ACCEPTANCE,

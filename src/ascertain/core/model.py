@@ -152,12 +152,19 @@ Finding = Done | Accepted | NotDone | Unknown | Absent | Several
 # --- the frozen request --------------------------------------------------------------------
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class Large(msgspec.Struct, frozen=True, kw_only=True):
+    """A body that is too large to stand in a request: kept in parts, named by its content."""
+
+    sha256: str
+    size: int  # bytes
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An HTTP request as it will be sent, byte for byte (law 11).
 
     Credentials, Date and trace headers lie outside. `key_forms` are the literal texts in which
     the target key occurs in it, so that its places are named: `digest` leaves them out, and a
-    new epoch replaces exactly them.
+    new epoch replaces exactly them. `large` stands in place of `body`; its hash is what is frozen.
     """
 
     method: str
@@ -165,6 +172,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
     key_forms: tuple[str, ...] = ()
+    large: Large | None = None
 
 
 # --- stored records ------------------------------------------------------------------------
@@ -298,7 +306,7 @@ class Approval(Record, frozen=True, kw_only=True):
     role: str
     digest: str  # of scope and frozen request, or of the input where nothing is frozen
     asked_at: int
-    state: str = "asked"  # asked, approved, rejected
+    state: str = "asked"  # asked, approved, rejected, responded, withdrawn
     decided_at: int | None = None
     by: str = ""
     note: str = ""

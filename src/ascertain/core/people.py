@@ -13,11 +13,27 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from .draft import Case, Draft, go_on
-from .errors import ApprovalStale, Refused
+from .errors import ApprovalStale, Conflict, Refused
 from .machine import TABLE, Input
-from .model import Approval, Attempt, Change, Done, Kind, Outcome, Reason, State, Status
+from .model import (
+    SECOND,
+    Approval,
+    Attempt,
+    Change,
+    Done,
+    Kind,
+    Outcome,
+    Reason,
+    Review,
+    State,
+    Status,
+    WaitingOn,
+)
 from .reconcile import World, deadlines_known, quiet_end
 from .settle import happened
+
+LONGEST_SNOOZE = 30 * 86400 * SECOND  # a review that nobody sees for longer is forgotten
+SECOND_PERSON = "second_person"  # the role in which the first of two people's word is kept
 
 
 class Answer(StrEnum):
@@ -96,7 +112,7 @@ def decide(
     draft.note("decision", shows=shows, said=said, by=by, data=data)
     match answer:
         case Answer.THERE:
-            happened(draft, Input.THERE, Done(ref=ref or case.status.ref), "person")
+            happened(draft, Input.THERE, Done(ref=ref or case.status.ref), "person", person=by)
         case Answer.NOT_THERE if risk:
             if not without_proof:
                 raise Refused(
@@ -142,9 +158,49 @@ def approve(
     is not of what would be sent, Refused if nothing is asked of this role.
     """
     draft = Draft(case, world, stamp)
+    asked = _asked(case, approvals, role, digest)
+    state = "approved" if consent else "rejected"
+    answer = replace(asked, state=state, decided_at=world.now, by=by, note=note)
+    draft.more["approvals"] = (answer,)
+    draft.note("approval", said=state, by=by, data={"role": role, "note": note, "digest": digest})
+    others = [a for a in approvals if a.id != asked.id and a.digest == digest]
+    if not consent:
+        draft.move(Input.REJECT, due_at=None, said="rejected_by_person")
+        draft.more["approvals"] = (answer, *_withdrawn(approvals, asked.id, world))
+    elif all(a.state == "approved" for a in others):
+        due = world.now if case.status.token is None else case.status.due_at
+        draft.move(Input.APPROVE, due_at=due, started_at=world.now, said="approved")
+    return draft.change()
+
+
+def respond(
+    case: Case,
+    approvals: Sequence[Approval],
+    world: World,
+    stamp: int,
+    *,
+    role: str,
+    digest: str,
+    by: str,
+    note: str,
+    said: str = "responded",
+) -> Change:
+    """Send a request back to its author: nobody is asked any more, nothing is sent, and a
+    corrected version is what it waits for. Raises like `approve`."""
+    draft = Draft(case, world, stamp)
+    asked = _asked(case, approvals, role, digest)
+    answer = replace(asked, state="responded", decided_at=world.now, by=by, note=note)
+    draft.more["approvals"] = (answer, *_withdrawn(approvals, asked.id, world))
+    draft.note("approval", said=said, by=by, data={"role": role, "why": note, "digest": digest})
+    draft.move(Input.RESPOND, due_at=None, said=said, owner=case.terms.owner("input"))
+    return draft.change()
+
+
+def _asked(case: Case, approvals: Sequence[Approval], role: str, digest: str) -> Approval:
+    """Return what is asked of a role now; refuses what is not, or is of another request."""
     now = [a for a in approvals if a.role == role and a.state == "asked"]
     asked = next((a for a in now if a.digest == digest), now[0] if now else None)
-    if asked is None:
+    if asked is None or (case.status.state, Input.APPROVE) not in TABLE:
         raise Refused(
             f"operation {case.operation.key}: no approval is asked of role {role!r} now",
             operation=case.operation.id,
@@ -155,17 +211,18 @@ def approve(
             " it again and approve what is shown then",
             operation=case.operation.id,
         )
-    state = "approved" if consent else "rejected"
-    answer = replace(asked, state=state, decided_at=world.now, by=by, note=note)
-    draft.more["approvals"] = (answer,)
-    draft.note("approval", said=state, by=by, data={"role": role, "note": note, "digest": digest})
-    others = [a for a in approvals if a.id != asked.id and a.digest == digest]
-    if not consent:
-        draft.move(Input.REJECT, due_at=None, said="rejected_by_person")
-    elif all(a.state == "approved" for a in others):
-        due = world.now if case.status.token is None else case.status.due_at
-        draft.move(Input.APPROVE, due_at=due, started_at=world.now, said="approved")
-    return draft.change()
+    return asked
+
+
+def _withdrawn(
+    approvals: Sequence[Approval], but: str, world: World, digest: str | None = None
+) -> tuple[Approval, ...]:
+    """Return the other asks as withdrawn, except those for this digest: nobody need answer."""
+    return tuple(
+        replace(a, state="withdrawn", decided_at=world.now)
+        for a in approvals
+        if a.state == "asked" and a.role != SECOND_PERSON and a.id != but and a.digest != digest
+    )
 
 
 def ask(
@@ -181,7 +238,7 @@ def ask(
     roles = case.terms.approval or ("approver",)
     draft.move(Input.ASK, due_at=None, said="waits_approval")
     draft.note("approval", said="waits_approval", data={"digest": digest})
-    draft.more["approvals"] = tuple(
+    asked = tuple(
         Approval(
             id=f"{case.operation.id}-{role}-{draft.status.entries}",
             operation=case.operation.id,
@@ -193,6 +250,7 @@ def ask(
         for role in roles
         if role not in known
     )
+    draft.more["approvals"] = (*asked, *_withdrawn(approvals, "", world, digest))
     if draft.status.forced_by:
         draft.set(due_at=until)
     elif draft.status.state is State.UNKNOWN:
@@ -258,10 +316,112 @@ def may_undo(status: Status, attempts: Sequence[Attempt], quiet: int | None, now
     return quiet is not None and now > quiet
 
 
-def first_word(case: Case, world: World, stamp: int, *, by: str) -> Change:
+def first_word(case: Case, world: World, stamp: int, *, by: str, why: str = "") -> Change:
     """Keep the first of two people's word on a risky target; nothing becomes due by it."""
     draft = Draft(case, world, stamp)
     draft.move(Input.CANNOT_TELL, due_at=None, said="waits_second")
     draft.open_review("unknown", "waits_second")
-    draft.note("decision", said="waits_second", by=by)
+    draft.note("decision", said="waits_second", by=by, data={"why": why} if why else {})
     return draft.change()
+
+
+def same_question(status: Status) -> str:
+    """Name the question that the first of two people answered: once another attempt was made, or
+    somebody looked, his word is about something else and counts no more."""
+    return f"{status.attempts}/{status.lookups}"
+
+
+# --- who looks into it; nothing of this says what happened ---
+
+
+def take(case: Case, review: str, world: World, stamp: int, *, by: str) -> Change | None:
+    """Take a review on; None if it is his already. Raises Conflict if somebody else has it."""
+    found = the_review(case, review)
+    if found.taken_by == by and found.snoozed_until is None:
+        return None
+    if found.taken_by not in ("", by):
+        raise Conflict(
+            f"operation {case.operation.key}: {found.taken_by} has taken this review; ask for it,"
+            " or hand it over to yourself",
+            operation=case.operation.id,
+        )
+    draft = Draft(case, world, stamp)
+    draft.reviews.append(replace(found, taken_by=by, snoozed_until=None))
+    draft.note("review", said="taken", by=by, data={"review": review})
+    return draft.change()
+
+
+def hand_over(
+    case: Case, review: str, world: World, stamp: int, *, by: str, to: str, why: str = ""
+) -> Change:
+    """Give a review to somebody; to nobody ("") gives it back to its owner, not taken."""
+    found = the_review(case, review)
+    draft = Draft(case, world, stamp)
+    draft.reviews.append(replace(found, taken_by=to, snoozed_until=None))
+    data = {"review": review, "from": found.taken_by, "to": to or found.owner, "why": why}
+    draft.note("review", said="handed_over", by=by, data=data)
+    return draft.change()
+
+
+def snooze(
+    case: Case, review: str, world: World, stamp: int, *, by: str, until: int | None, why: str = ""
+) -> Change:
+    """Put a review off until a time, bounded; None brings it back. The operation's own times go
+    on: a window that closes meanwhile closes."""
+    found = the_review(case, review)
+    if until is not None and not world.now < until <= world.now + LONGEST_SNOOZE:
+        raise Refused(
+            f"operation {case.operation.key}: put it off until a time within the next"
+            f" {LONGEST_SNOOZE // (86400 * SECOND)} days",
+            operation=case.operation.id,
+        )
+    draft = Draft(case, world, stamp)
+    draft.reviews.append(replace(found, snoozed_until=until))
+    said = "woken" if until is None else "snoozed"
+    draft.note("review", said=said, by=by, data={"review": review, "until": until, "why": why})
+    return draft.change()
+
+
+def leave_note(case: Case, world: World, stamp: int, *, by: str, text: str) -> Change:
+    """Keep what a person wants the next one to know; it proves nothing and changes nothing."""
+    draft = Draft(case, world, stamp)
+    draft.note("note", said="noted", by=by, data={"why": text})
+    return draft.change()
+
+
+def the_review(case: Case, review: str) -> Review:
+    """Return an open review; raises Conflict if it is closed."""
+    found = next((r for r in case.reviews if r.id == review), None)
+    if found is None:
+        raise Conflict(
+            f"operation {case.operation.key}: this review is closed; look at the operation",
+            operation=case.operation.id,
+        )
+    return found
+
+
+# --- what may be done with many at once ---
+
+BULK = ("look_up", "take", "hand_over", "leave", "renew", "snooze")  # never: send again
+
+
+def bulk_refusal(case: Case, did: str) -> str:
+    """Return why a bulk action may not be done to an operation, as a code, or nothing. Sending
+    again what is unknown is no bulk action: each such decision needs a person's own look."""
+    status = case.status
+    if did not in BULK:
+        return "no_bulk_action"
+    if did in ("take", "hand_over", "snooze"):
+        return "" if case.reviews else "no_review"
+    if status.token is not None:
+        return "under_way"
+    if did == "look_up":
+        return "" if case.terms.can_look_up else "no_look_up"
+    if did == "leave":
+        if Answer.LEAVE not in allowed(case) or status.waiting_on is WaitingOn.NOTHING:
+            return "nothing_to_leave"
+        by_itself = status.state is not State.NOT_DONE and status.waiting_on is not WaitingOn.REVIEW
+        return "still_checked" if by_itself else ""
+    refused = status.state is State.NOT_DONE and status.reason is Reason.UNAUTHORIZED
+    waits = status.waiting_on is WaitingOn.AUTHORIZATION
+    return "" if refused or (waits and status.state is State.UNKNOWN) else "not_authorization"

@@ -12,7 +12,8 @@ from enum import StrEnum
 
 import msgspec
 
-from . import policy
+from . import gates, policy
+from .books import Gate
 from .contract import Class, Terms, identity, protection, race_free, window_end
 from .model import FOREVER, Absent, Attempt, Finding, Kind, Outcome, State, Status, WaitingOn
 
@@ -47,8 +48,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """What a decision knows besides the operation.
 
     The time, a random share for jitter, when the store's clock last stepped, if it did (the
-    later of what it showed before and after), and whether the store was ever restored, so that
-    an epoch may have been used that it does not know (law 21).
+    later of what it showed before and after), whether the store was ever restored, so that an
+    epoch may have been used that it does not know (law 21), and which targets wait.
     """
 
     now: int
@@ -56,6 +57,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     stepped_at: int | None = None
     restored: bool = False
     worker: str = ""
+    gates: dict[str, Gate] | None = None  # by action, of targets that are not open
 
 
 class LookReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,6 +110,15 @@ def _last_replay(status: Status, terms: Terms) -> int:
     return end - (terms.late or 0) - terms.sending - 1
 
 
+def protected_until(status: Status, terms: Terms, world: World) -> int | None:
+    """Return the last moment at which a replay is still protected, where one is now and the
+    protection ends: what is decided later may have to be done without it."""
+    if not replay_protected(status, terms, world, world.now):
+        return None
+    last = _last_replay(status, terms)
+    return None if last == FOREVER else last
+
+
 def protection_now(status: Status, terms: Terms, world: World) -> Class:
     """Return the protection class of an operation at this moment."""
     return protection(terms, in_window=replay_protected(status, terms, world, world.now))
@@ -122,7 +133,7 @@ def next_step(
     soon = world.now + delay
     match status.state:
         case State.PENDING:
-            if status.waiting_on is not WaitingOn.CLOCK:
+            if status.waiting_on not in (WaitingOn.CLOCK, WaitingOn.TARGET):
                 return Step(Do.NOTHING, world.now, status.said)
             spent = status.attempts and policy.exhausted(status, terms.bounds, world.now)
             if spent and not status.forced_by:
@@ -136,6 +147,25 @@ def next_step(
             return _verify(status, terms, world, soon)
         case _:
             return Step(Do.NOTHING, world.now, status.said)
+
+
+def gated(step: Step, status: Status, terms: Terms, world: World) -> Step:
+    """Hold a step that is to be taken now and that the target's gate does not let through: it
+    waits, but never past the last moment at which a replay is protected, so that what is
+    possible then comes in time (law 6)."""
+    if not world.gates or step.do not in _AT_TARGET:
+        return step
+    gate, looks = world.gates.get(status.action), step.do is Do.LOOK_UP
+    until = gates.held_until(gate, world.now, looks=looks)
+    if gate is None or until is None or step.at >= until:
+        return step
+    last = _last_replay(status, terms)
+    if status.state is State.UNKNOWN and world.now <= last < until:
+        until = last if world.now < last else last + 1
+    return Step(Do.WAIT, until, gates.SAID[gate.state])
+
+
+_AT_TARGET = (Do.EXECUTE, Do.REPLAY, Do.REDO, Do.FORCE, Do.LOOK_UP)
 
 
 def _unknown(

@@ -206,8 +206,11 @@ def end_of_answered(draft: Draft, *, proven: bool) -> bool:
 # --- what happened -------------------------------------------------------------------------
 
 
-def happened(draft: Draft, given: Input, finding: Done | Accepted, by: str) -> None:
-    """Close the operation as done; keep every reference; a second effect opens a review."""
+def happened(
+    draft: Draft, given: Input, finding: Done | Accepted, by: str, *, person: str = ""
+) -> None:
+    """Close the operation as done; keep every reference; a second effect opens a review. `person`:
+    who decided it, if a person did."""
     before = draft.status
     ref = None if finding.ref is None else str(finding.ref)
     draft.move(given, said=given.value)
@@ -230,7 +233,7 @@ def happened(draft: Draft, given: Input, finding: Done | Accepted, by: str) -> N
         due_at=None,
         verify=_must_verify(draft),
     )
-    draft.close_reviews("there")
+    draft.close_reviews("there", person)
     if draft.status.verify:
         go_on(draft, draft.case.attempts)
     elif by == "answer" and draft.case.terms.can_look_up and draft.status.ref:

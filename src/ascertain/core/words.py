@@ -74,6 +74,15 @@ SENTENCES: dict[str, tuple[str, str]] = {
         HELD + ": its last request may still land and overwrite this one.",
         "等待上一版本的观察期结束，以免被其覆盖。",
     ),
+    # held by the gate of the target
+    "gate_paused": (
+        "The target is paused: nothing is sent to it until it is resumed.",
+        "目标系统已暂停：恢复之前不会发送任何内容。",
+    ),
+    "gate_closed": (
+        "The target does not answer now; it is tried again by itself, and then this goes on.",
+        "目标系统目前没有响应；将自动再试，恢复后继续。",
+    ),
     # unknown
     "unknown": (
         "No clear answer came: it may or may not have happened.",
@@ -281,6 +290,14 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "The approval was refused; nothing was sent.",
         "审批未通过，未发送任何内容。",
     ),
+    "responded": (
+        "It was sent back to its author with a note; nothing was sent. Submit a corrected version.",
+        "已附说明退回作者，未发送任何内容。请提交更正后的版本。",
+    ),
+    "edited": (
+        "A person made a new version of it; this one is not sent.",
+        "已由人改成新版本，此版本不会发送。",
+    ),
     "superseded": (
         "A newer version took its place; this one was never done.",
         "已被新版本取代，此版本未执行。",
@@ -298,6 +315,26 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "已放弃，结果仍不明。",
     ),
     # shown by evidence only
+    "taken": (
+        "A person took the review on.",
+        "已有人接手核查。",
+    ),
+    "handed_over": (
+        "The review was handed over.",
+        "核查已转交。",
+    ),
+    "snoozed": (
+        "The review was put off.",
+        "核查已暂缓。",
+    ),
+    "woken": (
+        "The review is due again.",
+        "核查已恢复。",
+    ),
+    "noted": (
+        "A person left a note.",
+        "有人留下备注。",
+    ),
     "absent_seen": (
         "The target does not show it.",
         "目标系统中未查到。",
@@ -369,6 +406,7 @@ _LEFT = (
     "无法确认处理结果，再次提交前请先联系我们。",
 )
 _RUNNING = ("An attempt is under way.", "正在执行。")
+_PAUSED = (" Paused by {by}{why}.", "由 {by} 暂停{why}。")
 _OWNER = (" It is with {owner}.", "负责人：{owner}。")
 
 
@@ -399,6 +437,13 @@ def next_step(status: Status, lang: str = "en") -> str:
     if person and status.owner:
         text += _OWNER[index].format(owner=status.owner)
     return text
+
+
+def paused(by: str, why: str, lang: str = "en") -> str:
+    """Say who paused a target and why."""
+    index = LANGUAGES.index(lang)
+    colon = (": ", "：")[index] if why else ""
+    return _PAUSED[index].format(by=by, why=colon + why.rstrip(".。"))
 
 
 def user_message(status: Status, lang: str = "en") -> str:

@@ -93,7 +93,10 @@ class Applier:
         """Write the lines of a posting, or nothing where one that must did not change a row."""
         rows: list[int] = []
         try:
-            with nullcontext() if len(posting.lines) == 1 else session.savepoint():
+            # Only a line that must change a row can undo what came before it; what the database
+            # refuses undoes the whole group, and each is then written alone.
+            alone = len(posting.lines) == 1 or not posting.must
+            with nullcontext() if alone else session.savepoint():
                 self._lines(session, posting, rows)
         except _Unmet:
             return Posted(applied=False, rows=tuple(rows))

@@ -91,6 +91,10 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     supersedes: str | None = None  # id of the older operation
     text: str | None = None  # plain text within key or title
     unsettled: bool | None = None
+    title: str | None = None  # plain text within the title
+    until: str | None = None  # ids below this one
+    newest: bool = False  # the newest first; `after` is the oldest bound then
+    few: bool = False  # the namespace has few operations: they are found by it, and sorted
 
 
 class Commit(Protocol[A_co]):
@@ -159,7 +163,10 @@ class Store(Protocol):
         """
 
     def find(self, what: Filter, after: str = "", limit: int = 100) -> list[Snapshot]:
-        """Read operations by filter, ordered by id (time), starting after that id."""
+        """Read operations by filter, ordered by id (time), between `after` and `until`."""
+
+    def how_many(self, what: Filter, after: str, most: int) -> int:
+        """Count what `find` would find, up to so many."""
 
     def beside(self, ids: Sequence[str]) -> dict[str, Beside]:
         """Read what a decision about each of these operations needs beside its status."""

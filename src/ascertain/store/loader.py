@@ -13,8 +13,9 @@ from importlib.resources import files
 from operator import attrgetter
 from typing import Any, Self
 
-from ascertain.core.errors import StoreError
+from ascertain.core.errors import SchemaMismatch, StoreError
 
+UNFINISHED = 1_000_000  # the schema of a store while a backup is written into it
 NAME = re.compile(r"^-- name: ([a-z0-9_]+)$", re.MULTILINE)
 # A quoted text, a comment, a cast or a parameter: only the last is translated.
 TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|::|:([a-z][a-z0-9_]*)")
@@ -69,6 +70,10 @@ class Queries(dict[str, Query]):
             text = f"{body}\n{self._texts[names[-1]]}"
             self._joined[made] = self._translate(" ".join(names), text)
         return self._joined[made]
+
+    def translated(self, name: str, text: str) -> Query:
+        """Return a statement that stands in no file, in the database's own form."""
+        return self._translate(name, text)
 
     def expect(self, names: Collection[str]) -> None:
         """Refuse to start with a statement missing or one that nobody uses."""
@@ -128,6 +133,19 @@ def formatted(name: str, text: str) -> Query:
         end = match.end()
     parts.append(text[end:].replace("%", "%%"))
     return Query(name, "".join(parts), tuple(params))
+
+
+def too_new(name: str, version: int, newest: int) -> SchemaMismatch:
+    """Say of a store that it has a schema which this version does not know."""
+    if version == UNFINISHED:
+        return SchemaMismatch(
+            f"A restore into the store {name} did not finish, so it is not to be used: make an "
+            "empty one, and run `ascertain store restore` again."
+        )
+    return SchemaMismatch(
+        f"The store {name} has schema {version}, this version of Ascertain knows {newest}; "
+        "install the version that wrote it, or a newer one."
+    )
 
 
 @cache

@@ -25,7 +25,7 @@ from ascertain.store import apply, reads
 from ascertain.store.base import PAGE, Beside, Posting, Written
 from ascertain.store.bulk import apart, parts
 from ascertain.store.committer import Answer, Committer, Item
-from ascertain.store.loader import Query, load, migrations
+from ascertain.store.loader import Query, load, migrations, too_new
 from ascertain.store.pg_driver import (
     UNPREPARED,
     Kind,
@@ -123,10 +123,7 @@ class PostgresStore(reads.SharedVerbs):
             session.ask(self.queries["migration_lock"], (MIGRATION_LOCK,))
             version = self._version(session)
             if version > newest:
-                raise SchemaMismatch(
-                    f"The store {self.name} has schema {version}, this version of Ascertain "
-                    f"knows {newest}; install the version that wrote it, or a newer one."
-                )
+                raise too_new(self.name, version, newest)
             if version < newest and not allowed:
                 raise SchemaMismatch(
                     f"The store {self.name} has schema {version}, this version of Ascertain "

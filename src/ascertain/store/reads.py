@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -39,13 +39,16 @@ PRUNED_AT_ONCE = 100  # operations in one transaction
 USES = (
     *("find", "find_end", "find_namespace", "find_action", "find_key", "find_run", "find_event"),
     *("find_ref", "find_states", "find_waiting_on", "find_supersedes", "find_text"),
-    *("find_open", "find_settled", "find_identity"),
+    *("find_open", "find_settled", "find_identity", "find_not_done", "find_few", "find_title"),
+    *("find_until", "find_open_until", "find_newest", "find_open_newest", "find_open_end"),
+    *("find_count", "find_count_open", "find_count_settled", "find_count_not_done"),
+    "find_count_end",
     *("attempts", "evidence", "references", "requests", "approvals", "control"),
     *("reviews_of_operation", "reviews_open", "reviews_open_anywhere"),
     *("reviews_all", "reviews_all_anywhere"),
     *("run_write", "run_by_id", "runs", "runs_by_name", "expected", "expected_insert"),
     *("counts", "counts_reviews", "incarnations", "incarnation_insert"),
-    *("meta_get", "meta_set", "meta_first"),
+    *("meta_get", "meta_set", "meta_first", "meta_clear"),
     *("prune_due", "prune_operation", "prune_settled", "prune_attempt", "prune_evidence"),
     *("prune_request", "prune_approval"),
     *("check_no_status", "check_two_statuses", "check_no_operation", "check_evidence"),
@@ -59,8 +62,25 @@ CHECKS = {
     "check_evidence": "operation {} has more evidence than its status counts",
     "check_reference": "an effect reference of operation {} is not the one that its status names",
 }
+# Which statement a filter begins with, by whether it is about the unsettled and about nothing but
+# what is settled as not done, for which there is an index.
+HEADS = {
+    (None, False): "find", (None, True): "find",
+    (True, False): "find_open", (True, True): "find_open",
+    (False, False): "find_settled", (False, True): "find_not_done",
+}  # fmt: skip
+OPEN = (
+    "find_open",
+    "find_not_done",
+    "find_count_open",
+    "find_count_not_done",
+)  # these begin with a status
 IDENTITY = {"namespace", "action", "key"}
 SAME = ("namespace", "action", "key", "run", "event", "ref", "supersedes", "waiting_on")
+
+
+def _only_not_done(what: Filter) -> bool:
+    return what.states is not None and {*map(str, what.states)} == {State.NOT_DONE.value}
 
 
 class SharedVerbs(ABC):
@@ -99,26 +119,46 @@ class SharedVerbs(ABC):
         return self._records(record, query, **values)
 
     def find(self, what: Filter, after: str = "", limit: int = 100) -> list[Snapshot]:
-        """Read operations by filter, ordered by id (time), starting after that id."""
+        """Read operations by filter, ordered by id (time), between `after` and `until`."""
+        if what.states is not None and not what.states:
+            return []
+        head = HEADS[what.unsettled, _only_not_done(what)]
+        end = f"find{'_open' if head in OPEN else ''}{'_newest' if what.newest else '_end'}"
+        values = {"after": after, "limit": max(0, min(limit, PAGE))}
+        query, given = self._found(what, head, end)
+        return [snapshot(row) for row in self._ask(query, values | given)]
+
+    def how_many(self, what: Filter, after: str, most: int) -> int:
+        """Count what `find` would find, up to so many."""
+        if what.states is not None and not what.states:
+            return 0
+        head = HEADS[what.unsettled, _only_not_done(what)]
+        query, given = self._found(what, head.replace("find", "find_count"), "find_count_end")
+        [[number]] = self._ask(query, {"after": after, "limit": most} | given)
+        return int(number)
+
+    def _found(self, what: Filter, head: str, end: str) -> tuple[Query, dict[str, Any]]:
+        """Return the statement of a filter and its values."""
         names = [name for name in SAME if getattr(what, name) is not None]
         values: dict[str, Any] = {name: getattr(what, name) for name in names}
-        values |= {"after": after, "limit": max(0, min(limit, PAGE))}
         if what.states is not None:
             states = [*dict.fromkeys(str(state) for state in what.states)]
-            if not states:
-                return []
             names.append("states")
             padded = (states * len(State))[: len(State)]
             values |= {f"state{place}": state for place, state in enumerate(padded, 1)}
-        if what.text:
-            names.append("text")
-            values["text"] = "".join(c.lower() if c.isascii() else c for c in what.text)
+        for name in ("text", "title"):
+            if text := getattr(what, name):
+                names.append(name)
+                values[name] = "".join(c.lower() if c.isascii() else c for c in text)
         if set(names) >= IDENTITY:
             names = ["identity", *(name for name in names if name not in IDENTITY)]
-        head = {None: "find", True: "find_open", False: "find_settled"}[what.unsettled]
+        elif what.few and what.namespace is not None:
+            names = ["few", *(name for name in names if name != "namespace")]
+        if what.until is not None:
+            names.append("open_until" if head in OPEN else "until")
+            values["until"] = what.until
         conditions = [f"find_{name}" for name in names]
-        query = self.queries.joined([head, *conditions, "find_end"], " and\n    ")
-        return [snapshot(row) for row in self._ask(query, values)]
+        return self.queries.joined([head, *conditions, end], " and\n    "), values
 
     def beside(self, ids: Sequence[str]) -> dict[str, Beside]:
         """Read what a decision about each of these operations needs beside its status."""
@@ -223,6 +263,38 @@ class SharedVerbs(ABC):
             self._transaction(lambda session: session.do(query, values))
         rows = self._ask(self.queries["meta_get"], {"name": name})
         return str(rows[0][0]) if rows else None
+
+    def fill(self, groups: Iterable[tuple[str, Sequence[Mapping[str, Any]]]], schema: int) -> None:
+        """Write the rows of a backup, by table, into an empty store; in one transaction, durable
+        on return. `schema` is what the store says of itself from then on."""
+        clear, meta = self.queries["meta_clear"], self.queries["meta_set"]
+        made: dict[tuple[str, int], Query] = {}
+
+        def work(session: Session) -> None:
+            session.do(clear, ())
+            for table, rows in groups:
+                shape = (table, len(rows))
+                if shape not in made:
+                    made[shape] = self._inserting(table, tuple(rows[0]), len(rows))
+                session.do(made[shape], [row[name] for row in rows for name in rows[0]])
+            session.do(meta, ("schema", str(schema)))
+
+        self._transaction(work)
+
+    def filled(self, schema: int) -> None:
+        """Say after `fill` of which schema the store really is; durable on return."""
+        meta = self.queries["meta_set"]
+        self._transaction(lambda session: session.do(meta, ("schema", str(schema))))
+
+    def _inserting(self, table: str, columns: Sequence[str], rows: int) -> Query:
+        width = len(columns)
+        places = ", ".join(
+            "(" + ", ".join(f":v{row * width + n}" for n in range(width)) + ")"
+            for row in range(rows)
+        )
+        # Names of a backup that was examined: tables that we know, columns of letters alone.
+        text = f"insert into {table} ({', '.join(columns)}) values {places}"  # noqa: S608
+        return self.queries.translated(f"fill_{table}_{rows}", text)
 
     def prune(self, before: int, limit: int) -> int:
         """Turn settled operations last changed before that time into tombstones (law 19).

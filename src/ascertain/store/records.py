@@ -46,6 +46,7 @@ LEDGER: tuple[str, ...] = (
 BOOKS: tuple[str, ...] = (  # core/books.py
     "event",
     "delivery",
+    "subject",
     "account",
     "member",
     "session",

@@ -36,7 +36,7 @@ from ascertain.store.driver import (
     explain,
     remote_file_system,
 )
-from ascertain.store.loader import Query, load, migrations
+from ascertain.store.loader import Query, load, migrations, too_new
 from ascertain.store.records import TABLES, named, snapshot
 from ascertain.store.rows import LEAST, NotPlain, Rows
 
@@ -201,10 +201,7 @@ class SqliteStore(reads.SharedVerbs):
     ) -> None:
         version, newest = self._version(writer), steps[-1][0]
         if version > newest:
-            raise SchemaMismatch(
-                f"The store {self.path} has schema {version}, this version of Ascertain knows "
-                f"{newest}; install the version that wrote it, or a newer one."
-            )
+            raise too_new(self.path, version, newest)
         if version < newest and not allowed:
             raise SchemaMismatch(
                 f"The store {self.path} has schema {version}, this version of Ascertain needs "

@@ -327,9 +327,18 @@ class StoreSuite(BooksSuite, KeptSuite):
             (Filter(text="0%_"), ["50%_off"]),
             (Filter(text="GRöß"), ["50%_off"]),
             (Filter(unsettled=False), ["story/1", "story/3"]),
+            (Filter(unsettled=False, states=["not_done"]), ["story/3"]),
+            (Filter(title="größ"), ["50%_off"]),
+            (Filter(title="story/3"), []),
         ]
         for what, keys in expected:
             assert [found.operation.key for found in store.find(what)] == keys, what
+            few = msgspec.structs.replace(what, few=True)
+            assert [found.operation.key for found in store.find(few)] == keys, few
+            newest = msgspec.structs.replace(what, newest=True)
+            assert [found.operation.key for found in store.find(newest)] == keys[::-1], newest
+            assert store.how_many(what, "", 100) == len(keys), what
+            assert store.how_many(what, "", 1) == min(len(keys), 1), what
 
     def test_find_goes_on_after_an_id(self, store: Store) -> None:
         """In the order of ids, however they were written."""
@@ -343,6 +352,11 @@ class StoreSuite(BooksSuite, KeptSuite):
             after = page[-1].operation.id
         assert seen == [f"k{n}" for n in range(7)]
         assert store.find(Filter(), limit=0) == []
+        ids = [claim.status.operation for claim in claims]
+        for unsettled in (None, True):
+            between = Filter(until=ids[5], unsettled=unsettled, newest=True)
+            assert [s.operation.id for s in store.find(between, ids[1])] == ids[4:1:-1]
+            assert store.how_many(between, ids[1], 100) == 3
 
     # --- runs, lives, settings -------------------------------------------------------------
 

@@ -341,3 +341,11 @@ select
     s.entries, s.verify, s.forced_by, s.started_at, s.updated_at
 from operation as o join status as s on s.operation = o.id
 where o.supersedes = any(cast(:ids as text[]));
+
+-- name: find_text
+-- As in the base, without making a text anew for each row.
+(strpos(lower(o.key), :text) > 0 or strpos(lower(o.title), :text) > 0);
+
+-- name: find_title
+-- As find_text, within the title alone.
+strpos(lower(o.title), :title) > 0;

@@ -214,6 +214,63 @@ select
 from operation as o join settled as s on s.operation = o.id
 where o.id > :after;
 
+-- name: find_not_done
+-- Within what is settled as not done, which is rare: by its own index.
+select
+    o.id, o.namespace, o.action, o.key, o.fingerprint, o.input, o.content_hash, o.contract,
+    o.scope, o.title, o.run, o.event, o.supersedes, o.compensates, o.repeats, o.why, o.source,
+    o.created_at,
+    s.operation, s.namespace, s.action, s.state, s.reason, s.waiting_on, s.due_at, s.stamp,
+    s.token, s.kind, s.attempts, s.lookups, s.epoch, s.target_key, s.first_claim_at,
+    s.last_deadline, s.owner, s.ref, s.result, s.confirmed_at, s.confirmed_by, s.said,
+    s.entries, s.verify, s.forced_by, s.started_at, s.updated_at
+from settled as s cross join operation as o
+where s.state = 'not_done' and o.id = s.operation and s.operation > :after;
+
+-- name: find_count
+-- As find; each stops counting at its limit.
+select count(*) from (
+select 1 from operation as o join status as s on s.operation = o.id
+where o.id > :after;
+
+-- name: find_count_open
+-- As find_open.
+select count(*) from (
+select 1 from unsettled as s cross join operation as o
+where o.id = s.operation and s.operation > :after;
+
+-- name: find_count_settled
+-- As find_settled.
+select count(*) from (
+select 1 from operation as o join settled as s on s.operation = o.id
+where o.id > :after;
+
+-- name: find_count_not_done
+-- As find_not_done.
+select count(*) from (
+select 1 from settled as s cross join operation as o
+where s.state = 'not_done' and o.id = s.operation and s.operation > :after;
+
+-- name: find_count_end
+-- So many at most.
+limit :limit) as found;
+
+-- name: find_few
+-- By the index of identities, and sorted: for a namespace that has few.
+o.namespace = :namespace and o.id || '' > :after;
+
+-- name: find_until
+-- A condition of find.
+o.id < :until;
+
+-- name: find_open_until
+-- As find_until, where the status comes first.
+s.operation < :until;
+
+-- name: find_title
+-- As find_text, within the title alone.
+replace(lower(o.title), :title, '') <> lower(o.title);
+
 -- name: find_namespace
 -- Not by the index of identities: it would sort a whole namespace to give the first page.
 o.namespace || '' = :namespace;
@@ -262,6 +319,21 @@ s.state in (:state1, :state2, :state3, :state4, :state5, :state6);
 -- name: find_end
 -- By id, which is by time.
 order by o.id
+limit :limit;
+
+-- name: find_newest
+-- The newest first.
+order by o.id desc
+limit :limit;
+
+-- name: find_open_end
+-- As find_end, where the status comes first.
+order by s.operation
+limit :limit;
+
+-- name: find_open_newest
+-- As find_newest, where the status comes first.
+order by s.operation desc
 limit :limit;
 
 -- name: attempts
@@ -455,6 +527,10 @@ on conflict (name) do update set value = excluded.value;
 -- Made once, at the store's creation, whoever comes first.
 insert into meta (name, value) values (:name, :value)
 on conflict do nothing;
+
+-- name: meta_clear
+-- Of an empty store, before a backup's own settings are written into it.
+delete from meta;
 
 -- name: prune_due
 -- Settled, old, no tombstone yet, and no person still has to decide about it (law 19). In the order

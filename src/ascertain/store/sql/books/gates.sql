@@ -21,6 +21,44 @@ select namespace, target, state, since, until, by, why, failures
 from gate
 order by namespace, target;
 
+-- name: gates_of
+-- Of one namespace, for decisions.
+select namespace, target, state, since, until, by, why, failures
+from gate
+where namespace = :namespace
+order by target;
+
+-- name: gate_release
+-- What a gate holds becomes due; as with a look for due work only the time moves, not the stamp.
+update unsettled set due_at = :now
+where namespace = :namespace and action = :action and due_at > :now and token is null
+    and said in ('gate_paused', 'gate_closed');
+
+-- name: gate_waiting
+-- How many wait for a gate; at most :most are counted.
+select count(*) as count from (
+    select 1 as one from unsettled
+    where namespace = :namespace and action = :action and due_at is not null
+        and said in ('gate_paused', 'gate_closed')
+    limit :most
+) as found;
+
+-- name: work_due
+-- What own code may take up now, the oldest first; claiming decides.
+select operation from unsettled
+where namespace = :namespace and action = :action and due_at <= :now
+order by due_at, operation
+limit :most;
+
+-- name: work_after
+-- A page of what is due and was begun, in the order of the operations, so that a sweep comes to
+-- all of them; what nobody has begun needs nothing but the code.
+select operation from unsettled
+where namespace = :namespace and action = :action and due_at <= :now and operation > :after
+    and (token is not null or attempts > 0)
+order by operation
+limit :most;
+
 -- name: watch_add
 -- The first one stays.
 insert into watch (
@@ -29,6 +67,25 @@ insert into watch (
     :operation, :namespace, :url, :asked_at, :due_at
 )
 on conflict do nothing;
+
+-- name: watch_ready
+-- What is known has come to an end, or a person is next: whoever waits can go on.
+select operation, namespace, url, asked_at, due_at
+from watch
+where namespace = :namespace and due_at is not null and (
+    exists (select 1 from settled where settled.operation = watch.operation)
+    or exists (
+        select 1 from unsettled
+        where unsettled.operation = watch.operation
+            and unsettled.state in ('done', 'not_done', 'accepted')
+    )
+)
+order by due_at, operation
+limit :most;
+
+-- name: watch_told
+-- Told: it is not looked at any more.
+update watch set due_at = null where operation = :operation and due_at is not null;
 
 -- name: export_gate
 -- In the order of its key, so that two exports compare line by line.

@@ -9,19 +9,6 @@ insert into bulk (
 )
 on conflict do nothing;
 
--- name: tally_add
--- The first one stays.
-insert into tally (
-    namespace, hour, action, name, value
-) values (
-    :namespace, :hour, :action, :name, :value
-)
-on conflict do nothing;
-
 -- name: export_bulk
 -- In the order of its key, so that two exports compare line by line.
 select * from bulk order by id;
-
--- name: export_tally
--- In the order of its key, so that two exports compare line by line.
-select * from tally order by namespace, hour, action, name;

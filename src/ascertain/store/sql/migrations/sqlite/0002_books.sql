@@ -3,6 +3,9 @@
 
 create index settled_updated on settled (updated_at);
 
+-- What was not done is rare, and looked for.
+create index settled_not_done on settled (operation) where state = 'not_done';
+
 -- One row per business event; it is processed from here after a crash.
 create table event (
     namespace text not null,
@@ -24,13 +27,24 @@ create table event (
     primary key (namespace, source, id)
 ) strict;
 
-create index event_due on event (due_at) where due_at is not null;
+create index event_due on event (namespace, due_at) where due_at is not null;
 
 create index event_time on event (namespace, received_at);
 
-create index event_subject on event (namespace, source, subject, ordinal) where subject <> '';
+create index event_failed on event (namespace, received_at) where state = 'failed';
 
--- Arrivals, folded by their own id.
+-- What events are about, with the newest version that was acted on: older news are stale.
+create table subject (
+    namespace text not null,
+    source text not null,
+    id text not null,
+    ordinal integer not null,
+    event text not null,
+    at integer not null,
+    primary key (namespace, source, id)
+) strict, without rowid;
+
+-- Arrivals, folded by their own id within their event: WooCommerce gives all of a second one.
 create table delivery (
     namespace text not null,
     source text not null,
@@ -42,10 +56,8 @@ create table delivery (
     subscription text not null,
     body_hash text not null,
     note text not null,
-    primary key (namespace, source, id)
-) strict;
-
-create index delivery_event on delivery (namespace, source, event);
+    primary key (namespace, source, event, id)
+) strict, without rowid;
 
 -- People who sign in.
 create table account (
@@ -55,6 +67,7 @@ create table account (
     password text not null,
     made_at integer not null,
     disabled_at integer,
+    held_at integer,
     lang text not null,
     zone text not null,
     primary key (id)
@@ -73,6 +86,8 @@ create table member (
     primary key (account, namespace)
 ) strict, without rowid;
 
+create index member_namespace on member (namespace);
+
 -- Signed-in browsers, by the hash of their secret.
 create table session (
     hash text not null,
@@ -87,6 +102,8 @@ create table session (
 
 create index session_account on session (account);
 
+create index session_seen on session (seen_at);
+
 -- Machines' credentials at our own door, by the hash of their secret.
 create table api_token (
     id text not null,
@@ -99,6 +116,7 @@ create table api_token (
     ends_at integer,
     used_at integer,
     revoked_at integer,
+    held_at integer,
     primary key (id)
 ) strict, without rowid;
 
@@ -116,10 +134,16 @@ create table link (
     made_at integer not null,
     ends_at integer not null,
     used_at integer,
+    used_by text not null,
+    digest text not null,
     primary key (hash)
 ) strict, without rowid;
 
 create index link_subject on link (subject);
+
+create index link_purpose on link (purpose);
+
+create index link_ends on link (ends_at);
 
 -- Append-only.
 create table audit (
@@ -156,10 +180,11 @@ create table cost (
     asset text not null,
     minutes text not null,
     evidence text not null,
+    doubt integer not null,
     primary key (id)
 ) strict, without rowid;
 
-create index cost_namespace on cost (namespace, at);
+create index cost_namespace on cost (namespace, at, id);
 
 create index cost_operation on cost (operation) where operation <> '';
 
@@ -201,20 +226,28 @@ create index watch_due on watch (due_at) where due_at is not null;
 
 -- Parts of large bodies.
 create table blob (
-    hash text not null,
+    body text not null,
     part integer not null,
     data text not null,
-    primary key (hash, part)
+    primary key (body, part)
 ) strict;
 
--- Large bodies that are whole.
+-- Large bodies that are whole, and the keys that they are for.
 create table spooled (
     hash text not null,
+    namespace text not null,
+    action text not null,
+    key text not null,
+    body text not null,
     size integer not null,
     parts integer not null,
     made_at integer not null,
-    primary key (hash)
+    primary key (hash, namespace, action, key)
 ) strict, without rowid;
+
+create index spooled_body on spooled (body);
+
+create index spooled_made on spooled (made_at);
 
 -- Bulk actions: planned, then run.
 create table bulk (
@@ -231,14 +264,76 @@ create table bulk (
     primary key (id)
 ) strict, without rowid;
 
-create index bulk_namespace on bulk (namespace, made_at);
+create index bulk_namespace on bulk (namespace, id);
 
--- Counts of hours that are over.
+create index bulk_due on bulk (due_at) where state = 'running';
+
+-- An ask may also be sent back to its author, or withdrawn since another role refused.
+create table approval_wider (
+    id text primary key,
+    operation text not null,
+    namespace text not null,
+    role text not null,
+    digest text not null,
+    asked_at integer not null,
+    state text not null
+        check (state in ('asked', 'approved', 'rejected', 'responded', 'withdrawn')),
+    decided_at integer,
+    by text not null,
+    note text not null
+) strict, without rowid;
+
+insert into approval_wider
+select id, operation, namespace, role, digest, asked_at, state, decided_at, by, note from approval;
+
+drop table approval;
+
+alter table approval_wider rename to approval;
+
+create index approval_operation on approval (operation);
+
+-- What is asked, and what was answered, a page at a time.
+create index approval_list on approval (namespace, state, id);
+
+-- What people settled lately.
+create index review_closed on review (namespace, closed_at) where closed_at is not null;
+
+-- Runs of every name, by time.
+create index run_time on run (namespace, opened_at);
+
+-- Counts of hours and days that are over, and what processes counted at their doors. Replaced
+-- whole: `part` is what was counted; the row of the span `mark` says how far.
 create table tally (
     namespace text not null,
-    hour integer not null,
+    span text not null,
+    at integer not null,
     action text not null,
-    name text not null,
-    value integer not null,
-    primary key (namespace, hour, action, name)
+    part text not null,
+    operations integer not null,
+    attempts integer not null,
+    lookups integer not null,
+    done integer not null,
+    accepted integer not null,
+    pending integer not null,
+    running integer not null,
+    unknown integer not null,
+    not_done integer not null,
+    left_open integer not null,
+    superseded integer not null,
+    by_answer integer not null,
+    again integer not null,
+    by_late integer not null,
+    by_replay integer not null,
+    by_look_up integer not null,
+    by_event integer not null,
+    by_person integer not null,
+    reviewed integer not null,
+    duplicates integer not null,
+    folded integer not null,
+    events integer not null,
+    deliveries integer not null,
+    arrivals integer not null,
+    primary key (namespace, span, at, action, part)
 ) strict, without rowid;
+
+create index tally_time on tally (span, at);
