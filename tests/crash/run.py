@@ -1,5 +1,5 @@
 """`make crash KILLS=2000`: all storms; prints progress and figures, writes build/crash.json.
-About ten minutes on two cores.
+About sixteen minutes on two cores.
 
 One storm alone, e.g. from a test: `python -m tests.crash.run --only kills-sqlite --kills 60`.
 Ends with 1 if anything acknowledged was lost, anything happened twice, or anything else is wrong.
@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 # ruff: noqa: E402 - found only on the path that is set above
+from crash import fleet as fleets
 from crash import scenarios
 from crash.auditor import Audit
 
@@ -42,6 +43,7 @@ def storms(given: argparse.Namespace) -> dict[str, tuple[int, Storm]]:
         "restored-postgres": (n, lambda how: s.restored(how, "postgres")),
         "full-disk": (n, s.full_disk),
         "limited-files": (n, s.limited_files),
+        "fleet": (1, lambda how: fleets.fleet(how, given.seconds)),
     }
 
 
@@ -107,6 +109,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=2000, help="on each store")
     parser.add_argument("--stops", type=int, default=10, help="of PostgreSQL")
     parser.add_argument("--rounds", type=int, default=3, help="of every other storm")
+    parser.add_argument("--seconds", type=float, default=300, help="of servers under blows")
     parser.add_argument("--load", type=float, default=1.0, help="seconds of each phase")
     parser.add_argument("--fast", action="store_true", help="PostgreSQL waits for no disk")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))

@@ -105,3 +105,13 @@ def test_the_auditor_sees_a_restore_that_nobody_said() -> None:
     """So the storms above do lose what matters: only the declaration prevents the second send."""
     figures = played("restored-sqlite", "--undeclared")
     assert figures["duplicated"] > 0
+
+
+@pytest.mark.timeout(120)
+def test_servers_and_workers_are_killed_under_load() -> None:
+    """Nothing that a server acknowledged is lost, nothing is sent twice, no outcome stays open."""
+    figures = played("fleet", "--seconds", "25")
+    is_sound(figures)
+    assert sum(figures["kills"].values()) > 10
+    assert set(figures["statuses"]) >= {"200", "ConnectError"}  # servers were there, and were not
+    assert figures["confirmed_by"].get("look_up", 0) + figures["confirmed_by"].get("replay", 0) > 0

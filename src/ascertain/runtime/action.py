@@ -6,17 +6,19 @@ import contextlib
 import dis
 import inspect
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from ascertain.core import keys
-from ascertain.core.contract import NO_CONTRACT, Bounds, Contract, Terms, duration, terms
+from ascertain.core.contract import NO_CONTRACT, Bounds, Contract, Terms, terms
 from ascertain.core.errors import (
     ActionInvalid,
     ContractInvalid,
     InputRefused,
+    KeyMismatch,
+    KeyMissing,
     KeyRefused,
     KeyWarning,
 )
@@ -64,6 +66,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     title: str = ""
     kind: Literal["action", "bulk", "step", "flow"] = "action"
     prepare: Callable[..., Any] | None = None
+    callers_credentials: bool = False  # only a caller can send: recovery has none
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +78,8 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str
     content_hash: str
     title: str
+    given_key: str | None = None  # what the caller gave for {key}
+    warnings: tuple[str, ...] = ()  # what the key looks as if it held, codes of `keys.check_key`
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +101,9 @@ class Definition:
         self.template = keys.KeyTemplate(declaration.key) if isinstance(
             declaration.key, str) else None  # fmt: skip
         self.check_input: Callable[[Mapping[str, Any]], None] | None = None  # of a description
+        self.remote = False  # carried out by own code outside, which claims and reports
         self.always_review = False  # an unknown outcome can only end with a person
+        self.warns = True  # of keys by KeyWarning; a server tells it in its answers instead
         self.stamp: verified.Verified | None = None  # of a self-test; void where it is another's
         self._assumptions: tuple[Any, Any] = (None, None)
         self._warned: set[str] = set()
@@ -105,6 +112,8 @@ class Definition:
             n: p.default for n, p in self._parameters.items() if p.default is not p.empty
         }
         self._required = {n: p for n, p in self._parameters.items() if p.default is p.empty}.keys()
+        named = self.template.fields if self.template and declaration.kind != "bulk" else ()
+        self.takes_key = keys.GIVEN in named and keys.GIVEN not in self._parameters
         self._check()
         code = getattr(inspect.unwrap(function), "__code__", None)
         self.uses_call_http = code is not None and _uses_call_http(code)
@@ -125,6 +134,11 @@ class Definition:
         for name in wants:
             del parameters[name]
         return parameters
+
+    @property
+    def parameters(self) -> dict[str, inspect.Parameter]:
+        """Its inputs by name, in order."""
+        return self._parameters
 
     def _read_pinned(self) -> dict[str, Any]:
         """Return the defaults that are pinned with an input: what JSON can hold and, where the
@@ -164,7 +178,8 @@ class Definition:
                     f" and none of {', '.join(sorted(OPTIONS))}"
                 )
         if self.template and declared.kind != "bulk":
-            missing = [f for f in self.template.fields if f not in self._parameters]
+            fields = [f for f in self.template.fields if not (self.takes_key and f == keys.GIVEN)]
+            missing = [f for f in fields if f not in self._parameters]
             if missing:
                 raise ActionInvalid(
                     f"action {self.name}: the key template names {', '.join(missing)}, which the"
@@ -206,8 +221,9 @@ class Definition:
                 late=declared.late if late is None else late,
                 keeps=declared.keeps,
                 bounds=declared.bounds,
-                can_look_up=self.look is not None,
-                same_bytes=declared.prepare is not None or declared.deterministic,
+                can_look_up=self.look is not None and not declared.callers_credentials,
+                same_bytes=(declared.prepare is not None or declared.deterministic)
+                and not declared.callers_credentials,
                 hard=self._sends_through_call() or declared.sends_within is not None,
                 sends_within=declared.sends_within,
                 single_request=declared.single_request,
@@ -228,6 +244,8 @@ class Definition:
         ]
         if declared.settle == "lazy":
             extra.append("settle=lazy")
+        if declared.callers_credentials:
+            extra.append("callers_credentials")
         if declared.sends_within is not None:
             extra.append("sends_within")
         elif (
@@ -262,12 +280,13 @@ class Definition:
 
     # --- input and key ---
 
-    def intent(self, given: Mapping[str, Any], now: int) -> Intent:
+    def intent(self, given: Mapping[str, Any], now: int, given_key: str | None = None) -> Intent:
         """Bind, check and fingerprint an input; nothing is recorded.
 
-        Raises InputRefused or KeyRefused; ActionInvalid where `settle` is lazy and no look-up
-        was registered. Parameters left at their default are outside the fingerprint, so that a
-        parameter added later changes nothing.
+        `given_key` stands for {key} in the template, or must be the key that the input gives.
+        Raises InputRefused, KeyRefused, KeyMissing or KeyMismatch; ActionInvalid where `settle` is
+        lazy and no look-up was registered. Parameters left at their default are outside the
+        fingerprint, so that a parameter added later changes nothing.
         """
         if self.declared.settle == "lazy" and self.look is None:
             raise ActionInvalid(
@@ -279,7 +298,7 @@ class Definition:
             self.check_input(values)
         what = f"action {self.name}: input"
         data = keys.canonical(values, what=what, limit=self.declared.max_input)
-        key = self.key(values, now)
+        key, warned = self._key(values, now, given_key)
         content = {n: values[n] for n in self.declared.content if n in values}
         return Intent(
             key=key,
@@ -288,6 +307,8 @@ class Definition:
             fingerprint=self._fingerprint(values, data, content),
             content_hash=keys.fingerprint(content) if content else "",
             title=self._title(values, key),
+            given_key=given_key,
+            warnings=warned,
         )
 
     def _fingerprint(self, values: dict[str, Any], data: bytes, content: dict[str, Any]) -> str:
@@ -324,16 +345,33 @@ class Definition:
         """Return an input with its defaults."""
         return self._defaults | dict(values) if self._defaults else dict(values)
 
-    def key(self, values: Mapping[str, Any], now: int) -> str:
+    def key(self, values: Mapping[str, Any], now: int, given_key: str | None = None) -> str:
         """Return the checked key of an input; warns of one that changes on every retry."""
+        return self._key(values, now, given_key)[0]
+
+    def _key(
+        self, values: Mapping[str, Any], now: int, given_key: str | None
+    ) -> tuple[str, tuple[str, ...]]:
         full = self.whole(values)
+        if self.takes_key:
+            if given_key is None:
+                raise KeyMissing(
+                    f"action {self.name}: its key {self.declared.key!r} holds {{key}}, which the"
+                    " caller gives: give one made from business data"
+                )
+            full[keys.GIVEN] = given_key
         try:
             key, fields = self._render(full)
             personal = self.declared.personal_key
             found = keys.check_key(key, fields=fields, personal=personal, now=now)
         except KeyRefused as error:
             raise KeyRefused(f"action {self.name}: {error}") from error
-        for code in found:
+        if given_key is not None and not self.takes_key and given_key != key:
+            raise KeyMismatch(
+                f"action {self.name}: the key given is {given_key!r}, and this input gives {key!r}:"
+                " give that one, or none"
+            )
+        for code in found if self.warns else ():
             if code not in self._warned:
                 self._warned.add(code)
                 warnings.warn(
@@ -341,9 +379,9 @@ class Definition:
                     " a key that changes on every retry protects nothing: use the order, the"
                     " product, the period",
                     KeyWarning,
-                    stacklevel=4,
+                    stacklevel=5,
                 )
-        return key
+        return key, tuple(found)
 
     def _render(self, full: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
         if self.template is not None:
@@ -380,8 +418,14 @@ class Definition:
         kept, the one that the caller supplies again.
 
         Raises InputRefused where neither is, or where the caller brings another content than the
-        one that was pinned, and perhaps approved (laws 9, 11).
+        one that was pinned, and perhaps approved (laws 9, 11); and without a caller where only
+        one has the credentials.
         """
+        if self.declared.callers_credentials and given is None:
+            raise InputRefused(
+                f"action {self.name}: it is sent with its caller's own credentials, so only a"
+                " caller can execute it: send the same request again"
+            )
         if operation.input is not None and self.declared.store_input == "all":
             values: dict[str, Any] = msgspec.json.decode(operation.input)
             return values
@@ -417,40 +461,3 @@ def _uses_call_http(code: Any) -> bool:
             return bool(before.opname.startswith(local))
         before = step
     return any(_uses_call_http(c) for c in code.co_consts if inspect.iscode(c))
-
-
-def owners_of(owner: str | Mapping[str, str] | None) -> dict[str, str]:
-    """Return road → person from one name or a mapping; the key "" or "default" is everyone."""
-    if owner is None:
-        return {}
-    if isinstance(owner, str):
-        return {"": owner.strip()}
-    found = {("" if road == "default" else road): who for road, who in owner.items()}
-    if found and "" not in found:
-        found[""] = next(iter(found.values()))
-    return found
-
-
-def bounds_of(given: Mapping[str, Any]) -> Bounds:
-    """Return bounds from `timeout`, `attempts`, … as declared; raises ActionInvalid."""
-    known = set(Bounds.__struct_fields__) | {"timeout"}
-    unknown = [n for n in given if n not in known]
-    if unknown:
-        raise ActionInvalid(f"bounds {', '.join(unknown)} are not known: {', '.join(known)}")
-    values: dict[str, Any] = {}
-    for name, value in given.items():
-        field = "lease" if name == "timeout" else name
-        counted = field in ("attempts", "lookups", "extensions")
-        values[field] = int(value) if counted else duration(value, name)
-        if values[field] <= 0 and field != "skew":
-            raise ActionInvalid(f"bound {name} must be more than 0")
-    return Bounds(**values)
-
-
-def roles_of(approval: str | Sequence[str] | Literal[True, False]) -> tuple[str, ...]:
-    """Return the roles that must consent, from `True`, one role or several."""
-    if approval is False:
-        return ()
-    if approval is True:
-        return ("approver",)
-    return (approval,) if isinstance(approval, str) else tuple(approval)

@@ -34,6 +34,7 @@ from .looking import finding_of_look, start_looking
 from .loop import Flight, away, hop, in_thread, patiently, threads
 from .receipt import Receipt, receipt
 from .recovery import Report, sweeping
+from .telemetry import telemetry
 from .ticket import Ticket
 from .together import all_or_first_error
 from .versions import check_undo
@@ -57,6 +58,10 @@ class AsyncAction(BoundAction):
         """Do it once and return the receipt, whatever its state."""
         return await self._submit(given, wait, [])
 
+    async def submit_input(self, given: Mapping[str, Any], *, wait: float | None = None) -> Receipt:
+        """Do what `submit` does with an input that comes from outside, whatever its names."""
+        return await self._submit(given, wait, [])
+
     async def enqueue(self, **given: Any) -> Receipt:
         """Record the intent, durably; a worker executes it."""
         return await hop(self._sync().enqueue, **given)
@@ -75,7 +80,7 @@ class AsyncAction(BoundAction):
             raise Refused(f"action {self.name}: bulk actions run on a Ledger, not an AsyncLedger")
         now = self.engine.store.now()
         for given in inputs:
-            self.definition.intent(given, now)
+            self.definition.intent(given, now, self.options.given_key)
         gate = asyncio.Semaphore(max(concurrency, 1))
 
         async def one(given: Mapping[str, Any]) -> Receipt | Exception:
@@ -96,7 +101,8 @@ class AsyncAction(BoundAction):
         self, given: Mapping[str, Any], wait: float | None, errors: list[BaseException]
     ) -> Receipt:
         engine = self.engine
-        intent = self.definition.intent(given, engine.store.now())
+        named = self.options.given_key
+        intent = self.definition.intent(given, engine.store.now(), named)
         run = self.options.run or current_run.get()
         options = replace(self.options, run=run) if run else self.options
         if options.compensates:
@@ -110,7 +116,7 @@ class AsyncAction(BoundAction):
             raise cancelled
         given_now = None if reused and other_content(started, intent) else intent.input
         case = await driver.drive(driving(engine, started, given_now, until), errors)
-        return receipt(case, engine.world(), reused=reused)
+        return receipt(case, engine.world(), reused=reused, warnings=intent.warnings)
 
 
 class AsyncDriver:
@@ -214,9 +220,11 @@ class AsyncDriver:
     ) -> ActFinding | LookReport | None:
         match asked:
             case Act(ticket):
-                return await self.act(ticket, errors)
+                with telemetry.attempting(ticket) as attempt:
+                    return attempt.found(await self.act(ticket, errors))
             case Look(ticket):
-                return await self.look(ticket)
+                with telemetry.attempting(ticket) as attempt:
+                    return attempt.found(await self.look(ticket))
             case Sleep(duration):
                 await asyncio.sleep(duration / 1e6)
         return None
@@ -386,8 +394,7 @@ class AsyncLedger:
 
     async def confirm(self, operation: str | Receipt, *, wait: float | None = None) -> Receipt:
         """Ask the target again what happened; see `Ledger.confirm`."""
-        ident = operation if isinstance(operation, str) else operation.id
-        case, until = await hop(self._ledger.case_of, ident), self.engine.until(wait)
+        case, until = await hop(self._ledger.to_confirm, operation), self.engine.until(wait)
         started, cancelled = await self._driver.finished(claiming(self.engine, case, Do.LOOK_UP))
         if cancelled is not None:
             if isinstance(started, Ticket):

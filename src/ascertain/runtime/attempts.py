@@ -7,6 +7,7 @@ store, it is read again and decided again, so no caller can act on an old pictur
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,14 @@ from msgspec.structs import replace
 
 from ascertain.core import claims, settle
 from ascertain.core.draft import Case, after
-from ascertain.core.errors import Conflict, LeaseLost, StoreError, UnknownOperation
-from ascertain.core.model import ActFinding, Change, FrozenRequest, NotDone, NotDoneKind
+from ascertain.core.errors import Conflict, LeaseLost, Refused, StoreError, UnknownOperation
+from ascertain.core.model import ActFinding, Change, Finding, FrozenRequest, NotDone, NotDoneKind
 from ascertain.core.reconcile import Do, LookReport, Step, World
 
 from . import freezing, versions
+from .action import Definition
 from .asks import Read, Storing, Write
+from .charging import charged, silent
 from .storable import storable
 from .ticket import Ticket
 
@@ -63,13 +66,65 @@ def writing(engine: Engine, case: Case, decide: Callable[[Case], Change]) -> Sto
 # --- claiming ---
 
 
-def claiming(
-    engine: Engine, case: Case, do: Do, given: dict[str, Any] | None = None
+def may_act(d: Definition, client: str) -> bool:
+    """Tell whether an attempt of an action may begin here: own code outside, a named `client`,
+    begins what is declared as its own, and nobody else does; it begins nothing else."""
+    return d.remote is bool(client)
+
+
+def starting(
+    engine: Engine, case: Case, do: Do, given: dict[str, Any] | None, client: str = ""
 ) -> Storing[Ticket | Case]:
-    """Take the lease for a step; returns the newer case where somebody was first."""
+    """Claim a step that is due. Where its target's gate is closed and may be tried, be the one
+    who tries it, or return the case as it is now."""
+    gate = engine.gates.to_try(case.operation.action, engine.store.now())
+    if gate is None:
+        return (yield from claiming(engine, case, do, given, client))
+    until = engine.store.now() + case.terms.bounds.lease
+    trial = yield Read(partial(engine.gates.take_trial, gate, until))
+    if trial is None:
+        newer: Case = yield Read(partial(engine.again, case))
+        return newer
+    try:
+        started = yield from claiming(engine, case, do, given, client)
+    except Exception:
+        yield Read(partial(engine.gates.not_tried, trial))
+        raise
+    if isinstance(started, Ticket):
+        engine.gates.try_with(trial, started.attempt.token)
+    else:
+        yield Read(partial(engine.gates.not_tried, trial))
+    return started
+
+
+def heard(engine: Engine, ticket: Ticket, finding: Finding | None) -> Storing[None]:
+    """Tell the target's gate how an attempt ended; it writes only where the gate changes.
+
+    The attempt is settled by then: that the gate could not be written must not make it look
+    otherwise, and the next one says it again.
+    """
+    change = engine.gates.heard(ticket.definition.name, ticket.attempt.token, finding)
+    if change is not None:
+        with suppress(StoreError):
+            yield Read(change)
+
+
+def claiming(
+    engine: Engine, case: Case, do: Do, given: dict[str, Any] | None = None, client: str = ""
+) -> Storing[Ticket | Case]:
+    """Take the lease for a step; returns the newer case where somebody was first.
+
+    `client` is who acts by own code outside. Raises Refused where somebody else acts.
+    """
     local = engine.clock.boottime()
-    world = engine.world()
+    world = engine.world(client)
     d = engine.definition(case.operation.action)
+    if not may_act(d, client):
+        raise Refused(
+            f"operation {case.operation.key}: action {d.name} is carried out by"
+            f" {'own code, which claims it' if d.remote else 'the server, not by own code'}",
+            operation=case.operation.id,
+        )
     values = None
     if do is not Do.LOOK_UP:
         values = d.restore_input(case.operation, given)
@@ -142,12 +197,12 @@ def finishing(engine: Engine, ticket: Ticket, finding: ActFinding) -> Storing[Ca
 
     def decide(c: Case) -> Change:
         change = settle.report(c, ticket.attempt, kept, engine.world(), engine.clock.token())
-        return _control_once(engine, change)
+        return charged(engine, ticket, kept, _control_once(engine, change))
 
     try:
         return (yield from writing(engine, case, decide))
     except Taken as taken:
-        return (yield from _foreign(engine, ticket, taken))
+        return (yield from _foreign(engine, ticket, taken, kept))
 
 
 def ending(engine: Engine, ticket: Ticket, finding: ActFinding | None) -> Storing[Case]:
@@ -167,12 +222,12 @@ def finding_out(engine: Engine, ticket: Ticket, report: LookReport) -> Storing[C
 
     def decide(c: Case) -> Change:
         change = settle.looked(c, ticket.attempt, report, engine.world(), engine.clock.token())
-        return _control_once(engine, change)
+        return charged(engine, ticket, report.finding, _control_once(engine, change))
 
     try:
         return (yield from writing(engine, ticket.case, decide))
     except Taken as taken:
-        return (yield from _foreign(engine, ticket, taken))
+        return (yield from _foreign(engine, ticket, taken, report.finding))
 
 
 def releasing(engine: Engine, ticket: Ticket) -> Storing[Case]:
@@ -209,7 +264,7 @@ def expiring(engine: Engine, case: Case) -> Storing[Case]:
         world = engine.world()
         if c.status.token is None or (c.status.due_at or 0) > world.now:
             raise Conflict(operation=c.operation.id)
-        return claims.expire(c, world, engine.clock.token())
+        return silent(engine, c, claims.expire(c, world, engine.clock.token()))
 
     return (yield from writing(engine, case, decide))
 
@@ -221,12 +276,13 @@ def _control_once(engine: Engine, change: Change) -> Change:
     return change
 
 
-def _foreign(engine: Engine, ticket: Ticket, taken: Taken) -> Storing[Case]:
+def _foreign(engine: Engine, ticket: Ticket, taken: Taken, finding: Finding) -> Storing[Case]:
     ref = taken.change.references[0].reference if taken.change.references else ""
     current = yield Read(partial(engine.again, ticket.case))
 
     def decide(c: Case) -> Change:
         world, stamp = engine.world(), engine.clock.token()
-        return settle.foreign(c, ticket.attempt, world, stamp, ref=ref, other=taken.other)
+        change = settle.foreign(c, ticket.attempt, world, stamp, ref=ref, other=taken.other)
+        return charged(engine, ticket, finding, change)
 
     return (yield from writing(engine, current, decide))

@@ -6,9 +6,12 @@ import msgspec
 
 from ascertain.core.books import Audit
 from ascertain.core.keys import new_id
-from ascertain.store.base import Posting, Store
+from ascertain.store.base import PAGE, Posting, Store
 
 from .clock import Clock
+
+LAST = "~"  # sorts after every id
+FIRST_MOMENT, LAST_MOMENT = 0, 2**62  # µs
 
 
 class Who(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,8 +23,18 @@ class Who(msgspec.Struct, frozen=True, kw_only=True):
     address: str = ""
 
 
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Which lines of the audit are wanted; what is None does not restrict. Times in µs."""
+
+    actor: str | None = None
+    did: str | None = None
+    subject: str | None = None
+    since: int = FIRST_MOMENT
+    until: int = LAST_MOMENT
+
+
 class AuditLog:
-    """Appends to the audit of a store."""
+    """Appends to the audit of a store, and reads it."""
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         """Work on a store."""
@@ -42,3 +55,14 @@ class AuditLog:
     def note(self, who: Who, namespace: str, did: str, **more: str) -> None:
         """Append a line by itself; durable when it returns."""
         self.store.post([Posting((self.line(who, namespace, did, **more),))])
+
+    def find(
+        self, namespace: str | None, wanted: Wanted, *, before: str = "", limit: int = 100
+    ) -> list[Audit]:
+        """Return lines of one namespace, or with None of all, newest first, older than the one
+        of the id `before`; at most 1,000."""
+        values = msgspec.structs.asdict(wanted)
+        values |= {"before": before or LAST, "limit": min(limit, PAGE + 1)}
+        if namespace is None:
+            return self.store.ask(Audit, "audit_all", **values)
+        return self.store.ask(Audit, "audit_of", namespace=namespace, **values)

@@ -15,9 +15,10 @@ from ascertain.core.machine import is_settled
 from ascertain.core.model import Approval, Change, Operation, Snapshot, State, Status
 from ascertain.core.reconcile import Do, World
 
-from . import freezing
+from . import freezing, spool
 from .action import Definition, Intent
 from .asks import Read, Storing, Write
+from .attempts import may_act
 from .ticket import Options, Ticket
 
 if TYPE_CHECKING:
@@ -27,11 +28,12 @@ Begun = tuple[Ticket | Case, bool]  # what to go on with, and whether it existed
 
 
 def beginning(
-    engine: Engine, d: Definition, intent: Intent, options: Options, *, execute: bool
-) -> Storing[Begun]:
+    engine: Engine, d: Definition, intent: Intent, options: Options, *, execute: bool,
+    client: str = "",
+) -> Storing[Begun]:  # fmt: skip
     """Record the intent, and where it is new and free take the lease in the same commit
     (laws 1, 2). Returns a ticket to act on, or the case as it stands; and whether the
-    operation existed before.
+    operation existed before. `client` is who acts by own code outside.
 
     Raises InputMismatch where the key exists with another input (law 9).
     """
@@ -39,14 +41,17 @@ def beginning(
     if d.declared.keys_from and options.key is None:
         older = yield Read(partial(by_older_keys, engine, d, intent))
         if older is not None:
-            return (yield from _existing(engine, d, intent, older)), True
+            return (yield from _repeated(engine, d, intent, older)), True
     if options.supersedes is not None:  # what is unknown here would be waited for for ever
         yield Read(partial(engine.snapshot, options.supersedes))
     if engine.lives.stale:
         yield Read(engine.lives.refresh)
+    if engine.gates.stale:
+        yield Read(engine.gates.refresh)
+    execute = execute and may_act(d, client) and d.name not in (engine.gates.shut or ())
 
     def decide() -> tuple[Change, Ticket | None, Case]:
-        world = engine.world()
+        world = engine.world(client)
         change, case = new(engine, d, intent, options, world)
         free = case.status.due_at is not None and case.status.due_at <= world.now
         if execute and free and case.status.state is State.PENDING and not options.supersedes:
@@ -60,7 +65,7 @@ def beginning(
         return ticket or case, False
     if written.current is None:
         raise has_successor(intent, options)
-    return (yield from _existing(engine, d, intent, written.current)), True
+    return (yield from _repeated(engine, d, intent, written.current)), True
 
 
 def enlist(
@@ -85,7 +90,10 @@ def enlist(
 def by_older_keys(engine: Engine, d: Definition, intent: Intent) -> Snapshot | None:
     """Find the operation under a key that an earlier template made of the same input."""
     for template in d.declared.keys_from:
-        key = keys.KeyTemplate(template).render(d.whole(intent.input))
+        values = d.whole(intent.input)
+        if d.takes_key and intent.given_key is not None:
+            values[keys.GIVEN] = intent.given_key
+        key = keys.KeyTemplate(template).render(values)
         found = engine.store.by_keys(engine.namespace, [(d.name, key)])[0]
         if found is not None:
             return found
@@ -130,6 +138,11 @@ def new(
     case = Case(operation=operation, status=status, terms=terms)
     gap = engine.lives.gap_for_new(world.now)
     change = claims.submit(case, world, engine.clock.token(), gap_from=gap)
+    lines = spool.named(operation, intent.input)
+    if options.beside is not None:
+        lines += options.beside(operation.id)
+    if lines:
+        change = replace(change, lines=(*change.lines, *lines))
     if terms.approval:
         change = _asking(d, intent, case, change)
     lost = (change.attempt,) if change.attempt else ()
@@ -176,6 +189,14 @@ def claim_new(
         deadline=local + d.terms.bounds.lease,
     )
     return whole, ticket
+
+
+def _repeated(engine: Engine, d: Definition, intent: Intent, found: Snapshot) -> Storing[Case]:
+    """Answer from the ledger instead of doing it again, and count that."""
+    case = yield from _existing(engine, d, intent, found)
+    if engine.doors is not None:
+        engine.doors.repeated(engine.namespace, d.name)
+    return case
 
 
 def _existing(engine: Engine, d: Definition, intent: Intent, found: Snapshot) -> Storing[Case]:

@@ -48,6 +48,7 @@ class Call:
     def http(self) -> Any:
         """The client for this attempt: one effect request, no hidden retries, no redirects."""
         if self._http is None:
+            _sending.add(self)
             self._http = self._make_http(self)
         return self._http
 
@@ -78,15 +79,38 @@ class Call:
         """Keep a sentence with this attempt's finding; no credentials, no personal records."""
         self.notes.append(text[:500])
 
-    def cost(self, amount: str, currency: str, *, what: str = "", payer: str = "") -> None:
-        """Keep what this attempt cost, as a decimal text, with this attempt's finding."""
-        self.costs.append({"amount": amount, "currency": currency, "what": what, "payer": payer})
+    def cost(
+        self, amount: str, currency: str, *, what: str = "", payer: str = "", asset: str = ""
+    ) -> None:
+        """Keep what this attempt cost: a decimal text, a currency (ISO 4217), with this attempt's
+        finding; it becomes a line of cost in the same commit.
+
+        `what`: call, generation or storage, else a note. `asset`: what it was for, if that is not
+        the operation's key. What is no amount is kept as a line without a price; nothing is raised.
+        """
+        self.costs.append(
+            {"amount": str(amount), "currency": currency, "what": what, "payer": payer}
+            | ({"asset": asset} if asset else {})
+        )
 
     def close(self) -> None:
         """End the attempt's sending: whatever connection it had is aborted."""
         self._closed = True
+        _sending.discard(self)
         if self._http is not None:
             self._http.close()
+
+
+_sending: set[Call] = set()  # of this process, that may be sending now
+
+
+def cut() -> int:
+    """End the sending of every attempt of this process now, and return of how many: a stop that
+    is out of time. Each is settled by what it had sent, mostly as unknown (law 3)."""
+    calls = list(_sending)
+    for call in calls:
+        call.close()
+    return len(calls)
 
 
 class Item:

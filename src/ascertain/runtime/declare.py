@@ -14,10 +14,11 @@ from ascertain.core.errors import ActionInvalid, Refused
 from ascertain.core.model import Expected
 
 from . import verified
-from .action import Declaration, Definition, Look, bounds_of, owners_of, roles_of
+from .action import Declaration, Definition, Look
 from .engine import Engine
+from .forms import bounds_of, owners_of, roles_of
 from .receipt import Receipt
-from .ticket import Options
+from .ticket import Beside, Options
 
 FLOW_BOUNDS = {"attempts": 100_000, "total": "30d", "timeout": "5m", "longest_delay": "1m"}
 REPEATABLE = Contract(id="ascertain.repeatable", title="no outside effect", harm="none")
@@ -47,12 +48,16 @@ class BoundAction:
         override: str = "",
         source: str = "",
         due: datetime | float | None = None,
+        key: str | None = None,
+        beside: Beside | None = None,
     ) -> Any:
         """Return the same action with options for the next submissions.
 
         `supersedes` needs a `reason`; `override` names who takes the risk of not waiting for
         the version before (law 10); `compensates` undoes an operation (law 18); `due` is when
-        it starts, with a time zone, or seconds since 1970.
+        it starts, with a time zone, or seconds since 1970; `key` stands for {key} in the
+        action's template, or must be the key that the input gives; `beside` are lines of the
+        books that are written in the same commit as a new operation.
         """
         if supersedes is not None and not reason:
             raise Refused(f"action {self.name}: give the reason why it supersedes, reason='…'")
@@ -66,6 +71,8 @@ class BoundAction:
             reason=reason,
             source=f"override:{override}" if override else source,
             due_at=due_time(due),
+            given_key=key,
+            beside=beside,
         )
         return type(self)(self.engine, self.definition, options)
 
@@ -88,7 +95,8 @@ class BoundAction:
     def expected(self, **given: Any) -> Expected:
         """Return the key that this input gives, for `run(expects=[…])`."""
         values = self.definition.bind(given)
-        key = self.definition.key(values, self.engine.store.now())
+        now, named = self.engine.store.now(), self.options.given_key
+        key = self.definition.key(values, now, named)
         return Expected(run="", namespace=self.engine.namespace, action=self.name, key=key)
 
 
@@ -135,6 +143,7 @@ class Declaring:
         risky: bool = False,
         settle: Literal["durable", "lazy"] = "durable",
         max_input: int = 1024 * 1024,
+        callers_credentials: bool = False,
         **bounds: Any,
     ) -> Callable[[Callable[..., Any]], Any]:
         """Register a function as the code of an action.
@@ -150,7 +159,9 @@ class Declaring:
         on every receipt. `settle="lazy"`, for actions with a look-up: the intent is durable
         before anything is sent, as always, but an outcome that the action itself reports (Done
         or Accepted) may return before the disk has it; if a power cut takes it, the operation
-        comes back as claimed, becomes unknown and is looked up. Bounds: `timeout` of one
+        comes back as claimed, becomes unknown and is looked up. `callers_credentials`: only a
+        caller can send it, since the ledger holds no credentials: what is unknown goes to a
+        person. Bounds: `timeout` of one
         attempt, `attempts`, `lookups`, `total`, `first_delay`, `longest_delay` and so on.
         Raises ActionInvalid or ContractInvalid, naming the action and the fix.
         """

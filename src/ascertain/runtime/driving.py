@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from ascertain.core import gates
 from ascertain.core.draft import Case
 from ascertain.core.errors import Conflict
 from ascertain.core.model import Change, Kind, State
@@ -20,7 +21,7 @@ from ascertain.core.reconcile import Do
 from ascertain.store.base import Commit, Written
 
 from .asks import Read, Storing, Write
-from .attempts import advancing, claiming, ending, expiring, finding_out
+from .attempts import advancing, ending, expiring, finding_out, heard, may_act, starting
 from .engine import ACTIONS, Engine
 from .ticket import Ticket
 
@@ -81,28 +82,40 @@ def driving(
             continue
         left = until - engine.clock.boottime()
         known = at.status.state in (State.DONE, State.ACCEPTED)  # what follows is not awaited
-        if at.status.due_at is None or left <= 0 or known:
+        paused = at.status.said == gates.SAID[gates.PAUSED]  # until a person resumes it
+        if at.status.due_at is None or left <= 0 or known or paused:
             return at
-        wait = max(at.status.due_at - engine.store.now(), 1000)
-        held = at.status.token is not None
-        yield Sleep(min(left, POLL if held else wait))
+        wait = at.status.due_at - engine.store.now()
+        others = at.status.token is not None or wait <= 0  # somebody else acts, or is to
+        yield Sleep(min(left, POLL if others else max(wait, 1000)))
         at = yield Read(partial(engine.again, at))
 
 
 def _carried_out(engine: Engine, ticket: Ticket) -> Driving:
     if ticket.attempt.kind is Kind.LOOK_UP:
         report = yield Look(ticket)
-        return (yield from finding_out(engine, ticket, report))
-    return (yield from ending(engine, ticket, (yield Act(ticket))))
+        case = yield from finding_out(engine, ticket, report)
+        yield from heard(engine, ticket, report.finding)
+        return case
+    finding = yield Act(ticket)
+    case = yield from ending(engine, ticket, finding)
+    yield from heard(engine, ticket, finding)
+    return case
 
 
 def moving_on(
-    engine: Engine, case: Case, given: dict[str, Any] | None
+    engine: Engine, case: Case, given: dict[str, Any] | None, client: str = ""
 ) -> Storing[Ticket | Case | None]:
-    """Take the step that is due now: a ticket to act on, a newer case, or None if none is."""
+    """Take the step that is due now: a ticket to act on, a newer case, or None if none is.
+
+    `client` is who acts by own code outside: attempts of such an action are begun for nobody
+    else.
+    """
     status = case.status
     if status.due_at is None:
         return None
+    if engine.gates.stale:
+        yield Read(engine.gates.refresh)
     world = engine.world()
     if status.due_at > world.now:
         return None
@@ -113,8 +126,14 @@ def moving_on(
             newer: Case = yield Read(partial(engine.again, case))
             return newer
     step = engine.step(case, world)
+    if step.said in gates.CODES:  # it may have been opened just now: then nothing is held
+        yield Read(engine.gates.refresh)
+        world = engine.world()
+        step = engine.step(case, world)
     if step.do in ACTIONS and step.at <= world.now:
-        return (yield from claiming(engine, case, step.do, given))
+        if not may_act(engine.definition(case.operation.action), client):
+            return None
+        return (yield from starting(engine, case, step.do, given, client))
     if step.do in (Do.REVIEW, Do.GIVE_UP, Do.CLOSE) or step.at > status.due_at:
         return (yield from advancing(engine, case, step))
     return None

@@ -9,22 +9,27 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from ascertain.core import keys
 from ascertain.core.contract import Terms
+from ascertain.core.costs import Price
 from ascertain.core.draft import Case
 from ascertain.core.errors import UnknownAction, UnknownOperation
 from ascertain.core.model import ActFinding, Change, Snapshot
-from ascertain.core.reconcile import Do, LookReport, Step, World, next_step
+from ascertain.core.reconcile import Do, LookReport, Step, World, gated, next_step
 from ascertain.store.base import Store
 
 from . import attempts, beginning
 from .action import Definition, Intent
 from .asks import Storing, at_once
 from .clock import Clock
+from .gates import Gates
 from .lives import Lives
+from .tallies import Doors
 from .ticket import Options, Ticket
 
 ACTIONS = (Do.EXECUTE, Do.REPLAY, Do.REDO, Do.FORCE, Do.LOOK_UP)
@@ -46,15 +51,23 @@ class Engine:
         self.worker = worker or f"{os.uname().nodename}:{os.getpid()}"
         self.actions: dict[str, Definition] = {}
         self.lives = Lives(store, clock)
+        self.gates = Gates(store, namespace, clock)
         self.alarms_at: int | None = None  # when alarms were last looked for, local clock
         self.alarms: Sequence[Any] = ()
         self.controls: set[tuple[str, str]] = set()
+        self.prices: Mapping[str, Price] = {}  # of an attempt, by action
+        self.times: Mapping[str, Any] = {}  # alarms.Times, by action
+        self.backlog = 24 * 3600 * 1_000_000  # µs after which an unknown outcome is an alarm
+        self.doors: Doors | None = None  # counts repeats that were answered from the ledger
+        self.pages: dict[str, str] = {}  # of own code's due work: up to where a sweep has looked
 
     # --- small things ---
 
-    def world(self) -> World:
+    def world(self, worker: str = "") -> World:
         """Return the time, chance and what the store's clock did, for one decision."""
-        return self.lives.world(self.worker)
+        world = self.lives.world(worker or self.worker)
+        shut = self.gates.shut
+        return world if shut is None else replace(world, gates=shut)
 
     def until(self, wait: float | None) -> int:
         """Return until when a caller waits, on the local clock; `wait` in seconds, may be endless.
@@ -114,8 +127,10 @@ class Engine:
         return keys.target_key(self.lives.secret, self.namespace, action, key, epoch)
 
     def step(self, case: Case, world: World) -> Step:
-        """Return the next step of an operation now, without back-off."""
-        return next_step(case.status, case.terms, case.attempts, world)
+        """Return the next step of an operation now, without back-off, as far as its target's
+        gate lets it."""
+        step = next_step(case.status, case.terms, case.attempts, world)
+        return gated(step, case.status, case.terms, world)
 
     # --- carried out at once; durable when it returns ---
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import msgspec
 
-from ascertain.core.keys import new_id
+from ascertain.core.keys import run_id
 from ascertain.core.model import Expected, Run, Snapshot, State, WaitingOn
 from ascertain.store.base import Filter
 
@@ -63,7 +63,7 @@ class RunView:
         now = engine.store.now()
         known = engine.store.runs(engine.namespace, name)
         run = known[0] if known else Run(
-            id=new_id(now, engine.clock.id_bits()), namespace=engine.namespace, name=name,
+            id=run_id(engine.namespace, name), namespace=engine.namespace, name=name,
             opened_at=now, due_at=None if due is None else now + int(due * 1e6),
         )  # fmt: skip
         wanted = [msgspec.structs.replace(e, run=run.id) for e in expects]

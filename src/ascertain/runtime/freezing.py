@@ -165,11 +165,10 @@ def request_digest(request: Request) -> str:
             headers=tuple((n, v.replace(form, mark)) for n, v in blank.headers),
             key_forms=(),
         )
-    return keys.fingerprint(
-        [blank.method, blank.url, [list(h) for h in blank.headers], blank.body.hex()],
-        what="request",
-        limit=REQUEST_BYTES,
-    )
+    frozen: list[Any] = [blank.method, blank.url, [list(h) for h in blank.headers]]
+    large = request.large
+    frozen += [blank.body.hex()] if large is None else ["", large.sha256, large.size]
+    return keys.fingerprint(frozen, what="request", limit=REQUEST_BYTES)
 
 
 def roles(terms: Terms, operation: Operation) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ from .flow import RunView
 from .looking import finding_of_look, start_looking
 from .receipt import Receipt, receipt
 from .recovery import Report, sweeping
+from .telemetry import telemetry
 from .ticket import Options, Ticket
 from .together import all_or_first_error, begun, caught
 from .versions import check_undo
@@ -112,16 +113,19 @@ class Ledger(Desk):
 
     def confirm(self, operation: str | Receipt, *, wait: float | None = None) -> Receipt:
         """Ask the target again what happened; allowed in every state but `running`."""
-        ident = operation if isinstance(operation, str) else operation.id
-        case = self.case_of(ident)
+        started = self.engine.claim(self.to_confirm(operation), Do.LOOK_UP)
+        return self.finish_driving(started, None, self.wait if wait is None else wait)
+
+    def to_confirm(self, operation: str | Receipt) -> Case:
+        """Read an operation whose target can be asked; raises Refused where it cannot be."""
+        case = self.case_of(operation if isinstance(operation, str) else operation.id)
         if not case.terms.can_look_up:
             raise Refused(
                 f"operation {case.operation.key}: action {case.operation.action} has no look-up"
                 " here; declare one, or decide by looking yourself",
-                operation=ident,
+                operation=case.operation.id,
             )
-        started = self.engine.claim(case, Do.LOOK_UP)
-        return self.finish_driving(started, None, self.wait if wait is None else wait)
+        return case
 
     # --- runs ---
 
@@ -189,7 +193,9 @@ class Action(BoundAction):
         of its own (law 10)."""
         old = self.engine.snapshot(of if isinstance(of, str) else of.id)
         values = self.definition.restore_input(old.operation, None)
-        intent = self.definition.intent(values, self.engine.store.now())
+        # The key is that of the old operation with a number, whatever the template makes.
+        named = old.operation.key if self.definition.takes_key else None
+        intent = self.definition.intent(values, self.engine.store.now(), named)
         for count in itertools.count(1):
             key = f"{old.operation.key}#repeat-{count}"
             if self.engine.store.by_keys(self.engine.namespace, [(self.name, key)])[0] is not None:
@@ -231,7 +237,7 @@ class Action(BoundAction):
     # --- inside ---
 
     def _intent(self, given: Mapping[str, Any]) -> Intent:
-        return self.definition.intent(given, self.engine.store.now())
+        return self.definition.intent(given, self.engine.store.now(), self.options.given_key)
 
     def _options(self) -> Options:
         run = self.options.run or current_run.get()
@@ -250,7 +256,7 @@ class Action(BoundAction):
         given_now = None if reused and other_content(started, intent) else intent.input
         steps = driving(self.engine, started, given_now, until)
         case = self._driver().drive(steps, errors)
-        return receipt(case, self.engine.world(), reused=reused)
+        return receipt(case, self.engine.world(), reused=reused, warnings=intent.warnings)
 
     def _enlist(self, connection: Any, given: Mapping[str, Any]) -> Receipt:
         intent, options = self._intent(given), self._options()
@@ -316,9 +322,11 @@ class Driver:
             case Write(change):
                 return self.engine.store.write([change])[0]
             case Act(ticket):
-                return self.act(ticket, errors)
+                with telemetry.attempting(ticket) as attempt:
+                    return attempt.found(self.act(ticket, errors))
             case Look(ticket):
-                return self.look(ticket)
+                with telemetry.attempting(ticket) as attempt:
+                    return attempt.found(self.look(ticket))
             case Read(what):
                 return what()
             case Sleep(duration):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from ascertain.core import keys
 from ascertain.core.model import Absent, Accepted, Control, Done, Finding, Several, Unknown
 from ascertain.core.reconcile import LookReport, epochs, quiet_end
@@ -93,8 +95,23 @@ def control_key(declared: str | None, known: Control | None, own: str) -> str | 
     return known.target_key if known is not None and known.operation != own else None
 
 
+class LookedFor(msgspec.Struct, frozen=True):
+    """The target keys that a look-up asks for: of every epoch, its positive control, if it needs
+    one, and a key that was never sent."""
+
+    targets: list[tuple[int, str]]
+    control: str | None
+    invented: str
+
+
 def start_looking(engine: Engine, ticket: Ticket) -> Looking:
-    """Begin a look-up: which keys are looked up, and by which controls (law 5)."""
+    """Begin a look-up."""
+    asked = looked_for(engine, ticket)
+    return looking(asked.targets, asked.control, asked.invented)
+
+
+def looked_for(engine: Engine, ticket: Ticket) -> LookedFor:
+    """Return which keys are looked up, and by which controls (law 5)."""
     status, operation = ticket.case.status, ticket.case.operation
     world = engine.world()
     keyed = [
@@ -106,7 +123,7 @@ def start_looking(engine: Engine, ticket: Ticket) -> Looking:
     control = None
     if quiet is not None and ticket.attempt.started_at > quiet:
         known = engine.store.control(operation.namespace, operation.action, operation.scope)
-        assert ticket.definition.look is not None
-        control = control_key(ticket.definition.look.control, known, operation.id)
+        look = ticket.definition.look
+        control = control_key(look.control if look else None, known, operation.id)
     invented = invented_key(engine.lives.secret, ticket.attempt.token)
-    return looking(keyed, control, invented)
+    return LookedFor(keyed, control, invented)

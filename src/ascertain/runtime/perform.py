@@ -24,7 +24,9 @@ from .action import Definition, is_async
 from .call import Call
 from .clock import Clock
 from .engine import Engine
+from .spool import Spool
 from .storable import storable
+from .telemetry import telemetry
 from .ticket import Ticket
 
 
@@ -70,6 +72,8 @@ def _with_notes(finding: ActFinding, call: Call) -> ActFinding:
         more["costs"] = call.costs
     if call.http_used is not None and call.http_used.trace.sent:
         more["sent"] = call.http_used.trace.sent
+        if call.http_used.trace.sent_nothing:  # it was to be sent, and no byte of it has left
+            more["unsent"] = True
     return replace(finding, evidence={**finding.evidence, **more}) if more else finding
 
 
@@ -148,7 +152,11 @@ def saw_sending(d: Definition, call: Call, finding: ActFinding) -> None:
 def findings_of_bulk(value: Any, d: Definition, call: Call, count: int) -> list[ActFinding]:
     """Return a finding for each item of a bulk call; another number of them says nothing."""
     if isinstance(value, list | tuple) and len(value) == count:
-        return [finding_of(v, d, call) for v in value]
+        found = []
+        for one in value:
+            found.append(finding_of(one, d, call))
+            call.costs = []  # what the one call cost stands with its first item, and once
+        return found
     reason = (
         f"bulk action {d.name} returned {type(value).__name__} for {count} items: return a list"
         " with one finding for each, in order"
@@ -160,6 +168,7 @@ def make_call(engine: Engine, ticket: Ticket, *, effect: bool, key: str | None =
     """Return what the code of one attempt gets."""
     status = ticket.case.status
     used = [0]
+    outside = telemetry.headers()  # here, within the attempt's span: it may send in any thread
 
     def extend(by: int) -> None:
         used[0] += 1
@@ -179,12 +188,19 @@ def make_call(engine: Engine, ticket: Ticket, *, effect: bool, key: str | None =
         deadline=lambda: ticket.deadline,
         extend=extend if effect and ticket.attempt.kind is not Kind.LOOK_UP else None,
         request=ticket.request if effect else None,
-        http=lambda call: make_http(call, ticket, engine.clock, effect=effect),
+        http=lambda call: make_http(call, ticket, engine, effect=effect, outside=outside),
     )
 
 
-def make_http(call: Call, ticket: Ticket, clock: Clock, *, effect: bool) -> Any:
-    """Return the client of one attempt; needs the extra `http`."""
+def make_http(
+    call: Call,
+    ticket: Ticket,
+    engine: Engine,
+    *,
+    effect: bool,
+    outside: dict[str, str] | None = None,
+) -> Any:
+    """Return the client of one attempt; needs the extra `http`. `outside`: trace headers."""
     try:
         from ascertain.targets.http import AsyncEffectHttp, EffectHttp
     except ModuleNotFoundError as error:
@@ -194,10 +210,12 @@ def make_http(call: Call, ticket: Ticket, clock: Clock, *, effect: bool) -> Any:
     d = ticket.definition
     inner = EffectHttp(
         deadline=lambda: ticket.deadline,
-        clock=clock.boottime,
+        clock=engine.clock.boottime,
         contract=d.declared.contract,
         request=call.request,
         effect=effect,
+        outside=outside,
+        bodies=Spool(engine.store, engine.namespace, engine.clock).parts,
     )
     function = d.function if effect or d.look is None else d.look.function
     return AsyncEffectHttp(inner) if is_async(function) else inner

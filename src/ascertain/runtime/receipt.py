@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ascertain.core import words
+from ascertain.core import gates, words
 from ascertain.core.contract import Terms, identity
 from ascertain.core.draft import Case
 from ascertain.core.errors import (
@@ -20,9 +20,10 @@ from ascertain.core.errors import (
     OperationNotDone,
     OutcomeUnknown,
     StillOpen,
+    TargetHeld,
     TemporarilyRefused,
 )
-from ascertain.core.model import Reason, State, WaitingOn
+from ascertain.core.model import Reason, State, Status, WaitingOn
 from ascertain.core.reconcile import World, protection_now
 
 
@@ -59,6 +60,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     user_message: dict[str, str]
     run: str | None = None
     verified: str = ""
+    warnings: tuple[str, ...] = ()  # what the key looks as if it held: run_id, uuid, clock
 
     @property
     def done(self) -> bool:
@@ -78,7 +80,9 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         return self
 
 
-def receipt(case: Case, world: World, *, reused: bool = False) -> Receipt:
+def receipt(
+    case: Case, world: World, *, reused: bool = False, warnings: tuple[str, ...] = ()
+) -> Receipt:
     """Build the receipt of an operation as it stands."""
     operation, status = case.operation, case.status
     return Receipt(
@@ -102,11 +106,21 @@ def receipt(case: Case, world: World, *, reused: bool = False) -> Receipt:
         target_key=status.target_key,
         confirmed_at=status.confirmed_at,
         confirmed_by=status.confirmed_by,
-        next_step={lang: words.next_step(status, lang) for lang in words.LANGUAGES},
+        next_step={lang: _next_step(status, world, lang) for lang in words.LANGUAGES},
         user_message={lang: words.user_message(status, lang) for lang in words.LANGUAGES},
         run=operation.run,
         verified=case.terms.verified,
+        warnings=warnings,
     )
+
+
+def _next_step(status: Status, world: World, lang: str) -> str:
+    """Return the next step; where its target is paused, with who paused it and why."""
+    text = words.next_step(status, lang)
+    gate = (world.gates or {}).get(status.action)
+    if gate is None or status.said not in gates.CODES or not gate.by:
+        return text
+    return text + words.paused(gate.by, gate.why, lang)
 
 
 def assumptions(terms: Terms) -> tuple[str, ...]:
@@ -141,6 +155,8 @@ def error_of(r: Receipt) -> AscertainError | None:
             kind = InReview if r.waiting_on is WaitingOn.REVIEW else OutcomeUnknown
         case State.PENDING if r.waiting_on is WaitingOn.APPROVAL:
             kind = ApprovalMissing
+        case State.PENDING if r.waiting_on is WaitingOn.TARGET:
+            kind = TargetHeld
         case State.PENDING:
             held = r.next_step.get("en", "").startswith(words.HELD)
             kind = StillOpen if held else TemporarilyRefused

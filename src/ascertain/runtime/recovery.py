@@ -27,7 +27,7 @@ from ascertain.core.errors import (
     StoreUnavailable,
 )
 from ascertain.core.machine import is_settled
-from ascertain.core.model import Change, Kind, State, WaitingOn
+from ascertain.core.model import Change, Kind, Record, State, WaitingOn
 from ascertain.core.reconcile import Do, Step
 from ascertain.store.base import Commit, Written
 from ascertain.targets.classify import describe
@@ -59,6 +59,12 @@ class Recovered(msgspec.Struct, frozen=True, kw_only=True):
     after: State
     how: str
     ref: str | None
+
+
+class Due(Record, frozen=True):
+    """An operation that is due."""
+
+    operation: str
 
 
 class Report(msgspec.Struct, kw_only=True):
@@ -99,6 +105,8 @@ def sweeping(
             if not taken:
                 break
             yield from crowd.carry_on(taken)
+        if not stop():
+            yield from crowd.carry_on((yield Read(partial(_of_own_code, engine))), counts=False)
         yield Read(engine.lives.remember)
         report.alarms = yield Read(partial(_alarms, engine, alarms_every))
     except StoreError as error:
@@ -133,7 +141,9 @@ class _Crowd:
         self.committing: deque[tuple[_One, Commit[Written]]] = deque()
         self.slow = True
 
-    def carry_on(self, taken: Sequence[Case]) -> Generator[Asked, Any, None]:
+    def carry_on(
+        self, taken: Sequence[Case], *, counts: bool = True
+    ) -> Generator[Asked, Any, None]:
         """Take each as far as it can go now; what goes wrong with one stops no neighbour."""
         waiting = deque(taken)
         try:
@@ -141,7 +151,7 @@ class _Crowd:
                 room = 1 if self.slow else TOGETHER
                 if waiting and len(self.committing) < room and not self.stop():
                     case = waiting.popleft()
-                    self.report.worked += 1
+                    self.report.worked += counts
                     steps = driving(self.engine, case, None, self.engine.clock.boottime())
                     yield from self._until_it_commits(_One(case, steps))
                     continue
@@ -219,7 +229,7 @@ class _Crowd:
 
     def _stumbled(self, case: Case, error: Exception) -> Generator[Asked, Any, None]:
         try:
-            yield Read(partial(_stumbled, self.engine, case, error, self.report))
+            yield Read(partial(stumbled, self.engine, case, error, self.report))
         except STORE_DOWN:
             raise
         except Exception as second:  # noqa: BLE001 - it stays due, and is seen again
@@ -239,13 +249,35 @@ def _alarms(engine: Engine, every: int) -> list[Alarm]:
 
 def _take(engine: Engine, limit: int) -> list[Case]:
     now = engine.store.now()
-    names = sorted(engine.actions)
+    names = sorted(n for n, d in engine.actions.items() if not d.remote)
     if not names:
         return []
     return engine.cases(engine.store.take(now, now + HOLD, engine.namespace, names, limit))
 
 
-def _stumbled(engine: Engine, case: Case, error: Exception, report: Report) -> None:
+def _of_own_code(engine: Engine) -> list[Case]:
+    """Return what is due of actions that own code outside carries out, a page after the other.
+
+    Their due times are left alone: the code itself looks for them. Of these only leases that
+    ran out are ended, and what needs no attempt is written.
+    """
+    names = sorted(n for n, d in engine.actions.items() if d.remote)
+    if not names:
+        return []
+    now, pages = engine.store.now(), engine.pages
+    idents: list[str] = []
+    for name in names:
+        rows = engine.store.ask(
+            Due, "work_after", namespace=engine.namespace, action=name, now=now,
+            after=pages.get(name, ""), most=TAKE,
+        )  # fmt: skip
+        pages[name] = rows[-1].operation if len(rows) == TAKE else ""
+        idents += [row.operation for row in rows]
+    snapshots = engine.store.snapshots(idents)
+    return engine.cases([s for s in snapshots.values() if s.status.due_at is not None])
+
+
+def stumbled(engine: Engine, case: Case, error: Exception, report: Report) -> None:
     """Report what stood in the way of one operation, and see it again later."""
     if isinstance(error, ApprovalStale):
         report.errors.append(str(error))

@@ -70,3 +70,58 @@ def register(
     if search is not None:
         action.lookup(lag=search.lag, late=search.late, control=search.control)(template.look_up)
     return action
+
+
+class CallersKey:
+    """The key that a caller of the gateway gives, as it is."""
+
+    def __call__(self, *, key: str, **_: Any) -> str:
+        """Return it."""
+        return key
+
+    def __str__(self) -> str:
+        """Return where it comes from."""
+        return "Ascertain-Key"
+
+
+def register_gateway(
+    ledger: Any,
+    name: str,
+    gateway: Any,
+    *,
+    owner: str | Mapping[str, str],
+    on_changed: str = "refuse",
+    **options: Any,
+) -> Any:
+    """Register what callers send through the gateway as an action: its input is their request,
+    its key is theirs. `gateway`: `targets.gateway.Gateway`; `on_changed`: what happens to another
+    body under the same key. Raises ActionInvalid naming the action and the field."""
+    from ascertain.targets.gateway import INPUTS, PINNED
+
+    def act(call: Any, **given: Any) -> Any:
+        return gateway.perform(call, **given)
+
+    inputs = [
+        inspect.Parameter(
+            field, inspect.Parameter.KEYWORD_ONLY, annotation=Any,
+            default=said.get("default") if said.get("required") is False
+            else inspect.Parameter.empty,
+        )
+        for field, said in INPUTS.items()
+    ]  # fmt: skip
+    call = inspect.Parameter("call", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    act.__signature__ = inspect.Signature([call, *inputs])  # type: ignore[attr-defined]
+    described = gateway.described
+    # What is sent under a key is what came first; whether another body is told or let be is
+    # said by its hash alone.
+    content = [*PINNED, *(["body_sha256"] if on_changed == "reuse" else [])]
+    action = ledger.action(
+        name, key=CallersKey(), owner=owner, contract=gateway.contract, prepare=gateway.prepare,
+        content=content, on_changed="reuse", title=described.title, sends="call",
+        callers_credentials=gateway.own, **{"scope": described.base, **options},
+    )(act)  # fmt: skip
+    action.definition.check_input = gateway.check
+    search = described.lookup
+    if search is not None:
+        action.lookup(lag=search.lag, late=search.late, control=search.control)(gateway.look_up)
+    return action

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from ascertain.core.draft import Case
-from ascertain.core.model import Attempt, Request
+from ascertain.core.model import Attempt, Record, Request
 
 from .action import Definition
+
+# What is written in the same commit as a new operation, by its id.
+Beside = Callable[[str], tuple[tuple[str, Record], ...]]
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +30,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     due_at: int | None = None
     key: str | None = None  # instead of the template: repeat, compensate
+    given_key: str | None = None  # what the caller gives for {key} in the template
+    beside: Beside | None = None
 
 
 class Ticket(msgspec.Struct, kw_only=True):

@@ -67,5 +67,11 @@ def read(store: Any, namespace: str, action: str) -> Verified | None:
     return None if kept is None else msgspec.json.decode(kept, type=Verified | None)
 
 
+def failed(store: Any, namespace: str, action: str) -> bool:
+    """Tell whether the last self-test of an action found that its contract does not hold."""
+    kept: str | None = store.meta(_name(namespace, action))
+    return kept == "null"
+
+
 def _name(namespace: str, action: str) -> str:
     return f"verified:{namespace}/{action}"

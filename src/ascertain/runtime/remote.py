@@ -1,0 +1,444 @@
+"""Own code in any language: it claims over the network, acts under the same laws, and reports.
+
+No rules of its own: a claim is the step that `driving` names, a report is settled as that of any
+attempt. The code's word counts as that of a Python action does; everything it says is bounded,
+and its evidence is redacted. It is never run here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from ascertain.core.contract import Contract
+from ascertain.core.draft import Case
+from ascertain.core.errors import (
+    AscertainError,
+    Conflict,
+    InputRefused,
+    LeaseLost,
+    Refused,
+    UnknownOperation,
+)
+from ascertain.core.model import (
+    ActFinding,
+    Attempt,
+    Finding,
+    Kind,
+    LookFinding,
+    Outcome,
+    State,
+    Unknown,
+)
+from ascertain.core.reconcile import LookReport
+from ascertain.targets.classify.redact import redacted
+
+from . import recovery
+from .action import Definition, Look
+from .aio import AsyncDriver
+from .asks import Read, Storing
+from .attempts import ending, extending, finding_out, finishing, heard, releasing
+from .beginning import beginning
+from .driving import moving_on
+from .engine import Engine
+from .looking import LookedFor, looked_for, looking
+from .loop import hop
+from .receipt import Receipt, error_of, receipt
+from .storable import storable
+from .ticket import Options, Ticket
+
+MOST = 16  # permits of one claim
+STEPS = 20  # that one claim takes an operation on: an expiry, a review, a due time, the claim
+OVER = 4  # so many times more due operations are read than permits are asked for
+POLL = 100_000  # µs between looks at an operation that a claim waits for
+LONGEST_WAIT = 60.0  # seconds that a claim may wait
+TYPES = {"text": str, "integer": int, "number": float, "boolean": bool}
+T = TypeVar("T")
+
+
+class Granted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a claim came to. With a `ticket` the code may act (`execute`, `replay`) or look
+    (`look_up`, for `keys`); `reuse`: it happened; `wait`: not now."""
+
+    permit: Literal["execute", "replay", "look_up", "reuse", "wait"]
+    receipt: Receipt
+    ticket: Ticket | None = None
+    keys: LookedFor | None = None
+
+
+# --- declaring ---
+
+
+def register(
+    ledger: Any, name: str, *, owner: Any, contract: Contract, inputs: Mapping[str, Any],
+    look: bool = False, **options: Any,
+) -> Any:  # fmt: skip
+    """Register an action that own code carries out, and return it as `ledger.action` does.
+
+    `inputs`: by name, each with `required`, `default`, `type` and `fits`; `look`: the code can
+    look up by the target key. Raises ActionInvalid naming the action and the fix.
+    """
+
+    def act(*_: Any, **__: Any) -> Any:
+        raise AssertionError(f"action {name} is carried out by own code, never here")
+
+    call = inspect.Parameter("call", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    takes = [
+        inspect.Parameter(
+            field, inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if one.required else one.default,
+            annotation=TYPES.get(one.type, Any),
+        )
+        for field, one in inputs.items()
+    ]  # fmt: skip
+    act.__signature__ = inspect.Signature([call, *takes])  # type: ignore[attr-defined]
+    made = ledger.action(name, owner=owner, contract=contract, sends="own", **options)(act)
+    definition: Definition = made.definition
+    definition.remote, definition.check_input = True, _checks(name, inputs)
+    if look:
+        definition.set_look(Look(function=act), None, None)
+    return made
+
+
+def _checks(name: str, inputs: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None]:
+    def check(given: Mapping[str, Any]) -> None:
+        wrong = [
+            f"input {n} is {type(v).__name__}, not {inputs[n].type}"
+            for n, v in given.items()
+            if v is not None and not inputs[n].fits(v)
+        ]
+        wrong += [
+            f"missing input {n}"
+            for n, one in inputs.items()
+            if one.required and (given.get(n) is None or str(given[n]).strip() == "")
+        ]
+        if wrong:
+            raise InputRefused(f"action {name}: {'; '.join(wrong)}")
+
+    return check
+
+
+# --- what the code reports ---
+
+
+def clean(value: Any) -> Any:
+    """Return a JSON value with credentials in its texts made unreadable."""
+    if isinstance(value, str):
+        return redacted(value)
+    if isinstance(value, dict):
+        return {redacted(str(name)): clean(item) for name, item in value.items()}
+    return [clean(item) for item in value] if isinstance(value, list) else value
+
+
+def cleaned(finding: Finding, more: Mapping[str, Any]) -> Any:
+    """Return a finding of own code as it may be kept: bounded, without credentials, and with
+    `more` in its evidence, before anything that could push it out."""
+    rest = {n: v for n, v in finding.evidence.items() if n not in more}
+    kept = storable(replace(finding, evidence={**more, **rest}))
+    facts: dict[str, Any] = {"evidence": clean(kept.evidence)}
+    reason = getattr(kept, "reason", None)
+    if isinstance(reason, str):
+        facts["reason"] = redacted(reason)
+    return replace(kept, **facts)
+
+
+class RemoteWork:
+    """Claims and reports of own code in one namespace; for the event loop."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Work for one engine."""
+        self.engine = engine
+        self._driver = AsyncDriver(engine)
+
+    # --- claiming ---
+
+    async def claim(
+        self, action: str, given: Mapping[str, Any], key: str | None, *, client: str,
+        options: Options, wait: float,
+    ) -> Granted:  # fmt: skip
+        """Record an intent unless it is there, and take what may be done about it now.
+
+        The intent, and with a permit the lease, are durable when it returns. Where nothing may be
+        done now it waits up to `wait` seconds until that may have changed. Raises what a
+        submission raises, and the error of a state that a person has to end.
+        """
+        d = self.definition(action)
+        until = self.engine.until(min(max(wait, 0.0), LONGEST_WAIT))
+        intent = d.intent(given, self.engine.store.now(), key)
+
+        def steps() -> Storing[Ticket | Case]:
+            at, existed = yield from beginning(
+                self.engine, d, intent, options, execute=True, client=client
+            )
+            other = not isinstance(at, Ticket) and at.operation.content_hash != intent.content_hash
+            values = None if existed and other else intent.input
+            return (yield from self._going_on(at, values, client))
+
+        at = await self._finished(steps())
+        return await self._waited(at, until)
+
+    async def claim_known(self, action: str, key: str, *, client: str, wait: float) -> Granted:
+        """Do what `claim` does for an operation that is there; raises UnknownOperation."""
+        d = self.definition(action)
+        until = self.engine.until(min(max(wait, 0.0), LONGEST_WAIT))
+        [found] = await hop(self.engine.store.by_keys, self.engine.namespace, [(d.name, key)])
+        if found is None:
+            raise UnknownOperation(f"action {action}: no operation has the key {key!r}; send input")
+        case = await hop(self.engine.case, found, d.terms)
+        at = await self._finished(self._going_on(case, None, client))
+        return await self._waited(at, until)
+
+    async def claim_due(self, actions: Sequence[str], limit: int, *, client: str) -> list[Granted]:
+        """Take due work of these actions, the oldest first: at most `limit` permits, and no more
+        than the code can start now (law 2). The leases are durable when it returns."""
+        taken: list[Ticket] = []
+        engine = self.engine
+        every = [self.definition(name) for name in actions]  # all of them, before any is claimed
+        try:
+            for d in every:
+                rows = await hop(
+                    engine.store.ask, recovery.Due, "work_due", namespace=engine.namespace,
+                    action=d.name, now=engine.store.now(), most=limit * OVER,
+                )  # fmt: skip
+                for row in rows:
+                    at = await self._one_due(row.operation, d, client)
+                    if isinstance(at, Ticket):
+                        taken.append(at)
+                    if len(taken) >= limit:
+                        break
+                if len(taken) >= limit:
+                    break
+            return [await self._granted(one) for one in taken]
+        except BaseException:
+            await self._unheard(*taken)
+            raise
+
+    async def _one_due(self, ident: str, d: Definition, client: str) -> Ticket | Case | None:
+        case = await hop(lambda: self.engine.case(self.engine.snapshot(ident), d.terms))
+        try:
+            return await self._finished(self._going_on(case, None, client, due=True))
+        except recovery.STORE_DOWN:
+            raise
+        except AscertainError as error:  # e.g. its input is not kept: seen again later
+            report = recovery.Report(errors=[])
+            await hop(recovery.stumbled, self.engine, case, error, report)
+            return None
+
+    def definition(self, action: str) -> Definition:
+        """Return an action of own code; raises UnknownAction, or Refused for another one."""
+        d = self.engine.definition(action)
+        if not d.remote:
+            raise Refused(
+                f"action {action} is carried out by the server: submit it; own code claims only"
+                ' what is declared with by = "client"'
+            )
+        return d
+
+    def _going_on(
+        self, at: Ticket | Case, given: dict[str, Any] | None, client: str, *, due: bool = False
+    ) -> Storing[Ticket | Case]:
+        """Take an operation on to its next permit, or as far as it goes now."""
+        for _ in range(STEPS):
+            if isinstance(at, Ticket):
+                break
+            if at.status.state in (State.DONE, State.ACCEPTED) and not due:
+                break  # whoever asks by key has his answer
+            moved = yield from moving_on(self.engine, at, given, client)
+            if moved is None:
+                break
+            at = moved
+        return at
+
+    async def _waited(self, at: Ticket | Case, until: int) -> Granted:
+        """Return what a claim came to, where that is `wait` once it may be something else.
+
+        Nothing is claimed after a wait: the seconds of a permit count from before its request,
+        and whoever asked may be gone meanwhile. He claims again.
+        """
+        engine = self.engine
+        try:
+            granted = await self._granted(at)
+        except BaseException:
+            await self._unheard(*([at] if isinstance(at, Ticket) else []))
+            raise
+        while granted.permit == "wait" and (left := until - engine.clock.boottime()) > 0:
+            await asyncio.sleep(min(left, POLL) / 1e6)
+            assert isinstance(at, Case)
+            at = await hop(engine.again, at)
+            granted = await self._granted(at)
+            if at.status.due_at is not None and at.status.due_at <= engine.store.now():
+                break
+        return granted
+
+    async def _unheard(self, *tickets: Ticket) -> None:
+        """Give claims back that nobody will hear of: proven not sent (law 2)."""
+        for one in tickets:
+            with suppress(AscertainError):  # else its time runs out
+                await self._driver.give_back(one)
+
+    async def _granted(self, at: Ticket | Case) -> Granted:
+        engine = self.engine
+        if isinstance(at, Ticket):
+            shown = receipt(at.case, engine.world())
+            if at.attempt.kind is Kind.LOOK_UP:
+                keys = await hop(looked_for, engine, at)
+                return Granted(permit="look_up", receipt=shown, ticket=at, keys=keys)
+            kind = "replay" if at.attempt.kind is Kind.REPLAY else "execute"
+            return Granted(permit=kind, receipt=shown, ticket=at)  # type: ignore[arg-type]
+        shown = receipt(at, engine.world(), reused=True)
+        if at.status.state in (State.DONE, State.ACCEPTED):
+            return Granted(permit="reuse", receipt=shown)
+        if at.status.token is None and at.status.due_at is None:
+            error = error_of(shown)
+            assert error is not None
+            raise error
+        return Granted(permit="wait", receipt=shown)
+
+    # --- reporting ---
+
+    async def check(self, operation: str, token: int) -> None:
+        """Raise UnknownOperation where an operation has no such attempt."""
+        await hop(self._ticket, operation, token)
+
+    async def extend(self, operation: str, token: int, by: float) -> Ticket:
+        """Lengthen a lease to `by` seconds from now; durable before it applies. Raises LeaseLost,
+        or Refused beyond the bounds."""
+        ticket = await hop(self._ticket, operation, token)
+        await self._finished(extending(self.engine, ticket, int(by * 1e6)))
+        return ticket
+
+    async def report(
+        self, operation: str, token: int, finding: ActFinding, *, report: str, costs: list[Any]
+    ) -> Receipt:
+        """Settle an attempt by what the code found; durable when it returns. Matched by the
+        operation, with or without the lease (law 8); twice the same changes nothing."""
+        ticket = await hop(self._ticket, operation, token)
+        if ticket.attempt.kind is Kind.LOOK_UP:
+            raise Refused(
+                f"operation {operation}: this attempt is a look-up: report what it found by"
+                " `look_up`, one finding for each target key"
+            )
+        more = {"report": report, **({"costs": costs} if costs else {})}
+        kept = cleaned(finding, more)
+        return await self._settled(self._reporting(ticket, kept, report), receipt)
+
+    def _reporting(self, ticket: Ticket, finding: ActFinding, report: str) -> Storing[Case]:
+        ended = ticket.attempt.outcome is not None
+        if ended and (yield Read(partial(self._known, ticket, report))):
+            return ticket.case
+        case = yield from finishing(self.engine, ticket, finding)
+        if not ended:
+            yield from heard(self.engine, ticket, finding)
+        return case
+
+    def _known(self, ticket: Ticket, report: str) -> bool:
+        """Tell whether this very report of an attempt was settled before."""
+        entries = self.engine.store.evidence(ticket.case.operation.id)
+        own = [e for e in entries if e.attempt == ticket.attempt.token]
+        return any(msgspec.json.decode(e.data).get("report") == report for e in own)
+
+    async def looked(self, operation: str, token: int, found: Mapping[str, LookFinding]) -> Receipt:
+        """Settle a look-up by what each target key gave; a key that is not reported was not
+        answered, which proves nothing (laws 5, 14). Durable when it returns."""
+        ticket = await hop(self._ticket, operation, token)
+        if ticket.attempt.kind is not Kind.LOOK_UP:
+            raise Refused(f"operation {operation}: this attempt acts: report its `finding`")
+        if ticket.attempt.outcome is Outcome.LOOKED:
+            return receipt(ticket.case, self.engine.world())
+        kept = {key: cleaned(one, {}) for key, one in found.items()}
+        return await self._settled(self._finding_out(ticket, kept), receipt)
+
+    def _finding_out(self, ticket: Ticket, found: Mapping[str, Any]) -> Storing[Case]:
+        asked: LookedFor = yield Read(partial(looked_for, self.engine, ticket))
+        given = joined(asked, found)
+        held = ticket.attempt.outcome is None
+        case = yield from finding_out(self.engine, ticket, given)
+        if held:
+            yield from heard(self.engine, ticket, given.finding)
+        return case
+
+    async def release(self, operation: str, token: int) -> Receipt:
+        """Give back a claim whose action never started: proven not sent (law 2). Durable when it
+        returns. Raises LeaseLost for a look-up that is over."""
+        ticket = await hop(self._ticket, operation, token)
+        return await self._settled(self._releasing(ticket), receipt)
+
+    def _releasing(self, ticket: Ticket) -> Storing[Case]:
+        if ticket.attempt.outcome not in (None, Outcome.EXPIRED):
+            return ticket.case  # it has said something else before, or just this
+        if ticket.attempt.kind is Kind.LOOK_UP:
+            try:
+                case = yield from releasing(self.engine, ticket)
+            except Conflict as error:
+                raise LeaseLost(operation=ticket.case.operation.id) from error
+        else:
+            case = yield from ending(self.engine, ticket, None)
+        yield from heard(self.engine, ticket, None)
+        return case
+
+    def _ticket(self, operation: str, token: int) -> Ticket:
+        """Return an attempt of an operation of this namespace as if it had just been claimed.
+
+        Raises UnknownOperation where there is none with this token.
+        """
+        snapshot = self.engine.snapshot(operation)
+        d = self.definition(snapshot.operation.action)
+        case = self.engine.case(snapshot, d.terms)
+        attempt: Attempt | None = next((a for a in case.attempts if a.token == token), None)
+        if attempt is None:
+            raise UnknownOperation(
+                f"operation {operation} has no such attempt: report with the `attempt` and the"
+                " `operation` of one permit",
+                operation=operation,
+            )
+        return Ticket(
+            case=case, attempt=attempt, definition=d, input=None, request=None,
+            deadline=self.engine.clock.boottime(),
+        )  # fmt: skip
+
+    # --- shared ---
+
+    async def _settled(self, steps: Storing[Case], shown: Callable[..., Receipt]) -> Receipt:
+        return shown(await self._finished(steps), self.engine.world())
+
+    async def _finished(self, steps: Storing[T]) -> T:
+        """Carry a step out to its end; a claim for a caller who is cancelled is given back."""
+        value, cancelled = await self._driver.finished(steps)
+        if cancelled is not None:
+            if isinstance(value, Ticket):
+                await self._driver.give_back(value)
+            raise cancelled
+        return value
+
+
+def joined(asked: LookedFor, found: Mapping[str, Finding]) -> LookReport:
+    """Return what a look-up amounts to, by the same rule as one that is run here."""
+    steps = looking(asked.targets, asked.control, asked.invented)
+    key = next(steps)
+    while True:
+        try:
+            key = steps.send(found.get(key, Unknown("the look-up did not report on this key")))
+        except StopIteration as end:
+            report: LookReport = end.value
+            return report
+
+
+def seconds_left(engine: Engine, ticket: Ticket) -> tuple[float, float]:
+    """Return how many seconds are left to send anything, and of the lease.
+
+    They count from before the claim was queued. The client takes them as from before it sent
+    the claim, so the network only makes them shorter.
+    """
+    now, bounds = engine.clock.boottime(), ticket.case.terms.bounds
+    lease = ticket.deadline - now
+    sends = lease
+    if ticket.attempt.kind is not Kind.LOOK_UP:
+        sends = lease - bounds.lease + ticket.case.terms.sending
+    return max(sends, 0) // 1000 / 1000, max(lease, 0) // 1000 / 1000
