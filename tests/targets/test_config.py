@@ -189,7 +189,7 @@ def test_contracts_may_stand_in_files_of_their_own(tmp_path) -> None:
         ('owner = "ben"\n', "", '[actions."board', "owner is missing"),
         ('approval = "chef"', "aproval = true", "aproval", "did you mean 'approval'?"),
         ('timeout = "5s"', 'timeout = "soon"', "timeout", "write it like '30s'"),
-        ("timeout", "sends_within", "sends_within", "unknown key"),
+        ("timeout", "sends_within", "sends_within", "it is for own code"),
         ('late = "1s"', 'late = "forever"', "late =", "late cannot be forever"),
         ('type = "integer"', 'type = "int"', "inputs =", "Invalid enum value 'int'"),
         ("order = {}", "order = { default = 1 }", "inputs =", "say required = false"),
@@ -265,9 +265,9 @@ def test_an_issued_key_is_refused_with_the_way_out(tmp_path) -> None:
 
 def test_an_action_has_the_options_of_ledger_action_that_need_no_code() -> None:
     taken = set(inspect.signature(Declaring.action).parameters) - {"self", "name", "bounds"}
-    code = {"prepare", "batch", "sends", "sends_within", "single_request", "deterministic"}
+    code = {"prepare", "batch", "sends", "callers_credentials"}
     bounds = set(msgspec.structs.fields(Bounds)[0].name and Bounds.__struct_fields__)
-    options = set(schema.known(schema.ActionTable)) - schema.DESCRIBES - {"target"}
+    options = set(schema.known(schema.ActionTable)) - schema.DESCRIBES - {"target", "by"}
     assert options | {"key", "title", "contract"} == (
         taken - code | (bounds - {"lease"} | {"timeout"})
     )

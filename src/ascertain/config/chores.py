@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from ascertain.runtime.bulk import BulkRunner
 from ascertain.runtime.chores import Chore
+from ascertain.runtime.retention import Retention
+from ascertain.runtime.spool import cleaning
 
+from .figuring import telling_of
+from .hooks import intake_of
 from .reading import Understood
 from .spaces import Spaces
 
 
 def chores(understood: Understood, spaces: Spaces) -> list[Chore]:
     """Return all chores of a configuration over a store's namespaces."""
-    return []
+    found = [
+        Retention(spaces.store, understood.retention, spaces.names).chore(),
+        cleaning(spaces.store),
+    ]
+    if understood.hooks:  # events received and not processed, e.g. since a server was killed
+        found.append(Chore(name="intake", every=1.0, run=intake_of(understood, spaces).process))
+    found += telling_of(understood, spaces)
+    for space in spaces if understood.server.callback_hosts else ():
+        name = f"callbacks {space.namespace}"
+        found.append(Chore(name=name, every=1.0, run=space.watches.tell))
+    ledgers = {space.namespace: space.ledger for space in spaces}
+    found.append(Chore(name="bulk", every=1.0, run=BulkRunner(ledgers).run))
+    return found

@@ -6,10 +6,15 @@ from types import SimpleNamespace
 from typing import Any
 
 from ascertain.core.errors import AscertainError
+from ascertain.runtime import notices, remote
 from ascertain.runtime.action import Definition
 from ascertain.runtime.declare import BoundAction, Declaring
-from ascertain.runtime.templates import register
+from ascertain.runtime.engine import Engine
+from ascertain.runtime.templates import register, register_gateway
+from ascertain.runtime.watches import Watches
+from ascertain.runtime.watches import register as register_callbacks
 
+from .guards import breaker_of
 from .reading import Declared, Understood
 
 
@@ -20,7 +25,28 @@ def declare(understood: Understood, ledger: Any) -> Any:
         of = understood.targets[declared.target].namespaces
         if not of or ledger.engine.namespace in of:
             _register(understood, declared, ledger)
+            breaker = breaker_of(understood.targets[declared.target])
+            ledger.engine.gates.watch(declared.name, declared.target, breaker)
+    if understood.server.callback_hosts:
+        register_callbacks(ledger, watches_of(understood, ledger.engine))
+    told = understood.telling
+    engine = ledger.engine
+    engine.prices, engine.times, engine.backlog = told.prices, told.times, told.backlog
+    if told.channels:
+        notices.register(ledger, told.channels, now=engine.store.now)
     return ledger
+
+
+def declare_all(understood: Understood, ledger: Any) -> None:
+    """Register every action, whosever its target is: for what concerns a whole store."""
+    for declared in understood.actions.values():
+        _register(understood, declared, ledger)
+
+
+def watches_of(understood: Understood, engine: Engine) -> Watches:
+    """Return who may be called back about the operations of a namespace."""
+    server = understood.server
+    return Watches(engine, server.callback_hosts, server.public_url)
 
 
 def dry_run(understood: Understood) -> dict[str, Exception]:
@@ -46,6 +72,21 @@ def definitions(understood: Understood) -> dict[str, Definition]:
 
 def _register(understood: Understood, declared: Declared, ledger: Any) -> None:
     options = dict(declared.options)
+    if declared.pattern:
+        _register_gateway(understood, declared, ledger, options)
+        return
+    if declared.remote:
+        own = declared.description
+        remote.register(
+            ledger,
+            declared.name,
+            owner=options.pop("owner"),
+            contract=declared.contract,
+            inputs=own["inputs"],
+            look=own["lookup"],
+            **options,
+        )
+        return
     register(
         ledger,
         declared.name,
@@ -55,6 +96,25 @@ def _register(understood: Understood, declared: Declared, ledger: Any) -> None:
         credentials=understood.credentials[declared.target],
         **options,
     )
+
+
+def _register_gateway(
+    understood: Understood, declared: Declared, ledger: Any, options: dict[str, Any]
+) -> None:
+    from ascertain.targets.gateway import Gateway
+
+    target = understood.targets[declared.target]
+    gateway = Gateway(
+        declared.name,
+        declared.description,
+        declared.contract,
+        pattern=declared.pattern,
+        stamp=declared.stamp,
+        private=target.private,
+        own=target.pass_credentials,
+        credentials=understood.credentials[declared.target],
+    )
+    register_gateway(ledger, declared.name, gateway, owner=options.pop("owner"), **options)
 
 
 def _nowhere() -> Any:

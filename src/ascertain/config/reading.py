@@ -15,17 +15,24 @@ from typing import Any
 import msgspec
 
 from ascertain.contracts import catalogue
-from ascertain.core.contract import NO_CONTRACT, Contract, load
+from ascertain.core.contract import NO_CONTRACT, Contract, duration, load
 from ascertain.core.errors import ActionInvalid, AscertainError, ContractInvalid
+from ascertain.core.model import FOREVER
+from ascertain.runtime.retention import Keeps
 from ascertain.targets import placeholders as slots
 from ascertain.targets.credentials import Credentials, NoCredential, text_of
 
+from .clients import options_of, wrong_for
+from .guards import breaker_of
 from .lines import Place, line_of, lines
+from .manners import approvers, wrong_link
+from .passages import Passage, passages
 from .schema import (
     DESCRIBES,
     TOP,
     AcceptTable,
     ActionTable,
+    RetentionTable,
     ServerTable,
     StoreTable,
     TargetTable,
@@ -33,6 +40,7 @@ from .schema import (
     known,
     nearest,
 )
+from .telling import Telling, telling
 
 BYTES = 1024 * 1024  # of a configuration
 _PLACE = re.compile(r"^[\w.\-/]+")
@@ -65,6 +73,10 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
     contract: Contract
     description: dict[str, Any]
     options: dict[str, Any]
+    place: Place = ()  # where it is written, if not under [actions]
+    pattern: str = ""  # of the gateway's requests that it is for
+    stamp: str = ""  # where our key goes in them, if the contract does not say
+    remote: bool = False  # own code carries it out; of the description only its inputs
 
 
 class Understood(msgspec.Struct, kw_only=True):
@@ -74,9 +86,14 @@ class Understood(msgspec.Struct, kw_only=True):
     store_url: str = "ascertain.db"
     namespace: str = "default"
     server: ServerTable = ServerTable()
+    retention: Keeps = Keeps(settled=None, events=None, audit=None)
     targets: dict[str, TargetTable] = {}
     credentials: dict[str, Credentials] = {}
     actions: dict[str, Declared] = {}
+    passages: list[Passage] = []  # of the gateway, in the order in which they are written
+    hooks: dict[str, Any] = {}  # runtime.hooks.Hook
+    telling: Telling = msgspec.field(default_factory=Telling)
+    approvers: dict[str, tuple[str, ...]] = {}  # logins by role
     problems: list[Problem] = []
 
 
@@ -98,10 +115,17 @@ class _Reader:
         if self.parsed():
             self.store()
             self.server()
+            self.retention()
+            approvers(self)
             self.contracts()
             self.targets()
             for name in self.tables("actions"):
                 self.action(name)
+            for name in self.found.targets:
+                passages(self, name)
+            self.found.telling = telling(self)
+            for name in self.tables("hooks"):
+                self.hook(name)
             if not self.found.problems:
                 self.declarable()
         self.found.problems.sort(key=lambda p: (p.file != str(self.path), p.line))
@@ -167,6 +191,8 @@ class _Reader:
             for one, named in within[key]:
                 if named and isinstance(value, dict):
                     parts = [(value[n], (*path, key, n)) for n in value]
+                elif isinstance(value, list):
+                    parts = [(v, (*path, key, n)) for n, v in enumerate(value)]
                 else:
                     parts = [(value, (*path, key))]
                 found = [self.keys(v, one, p) for v, p in parts]  # all of them, to say all
@@ -211,6 +237,18 @@ class _Reader:
     def server(self) -> None:
         made = self.convert(self.data.get("server", {}), ServerTable, ("server",))
         self.found.server = made or self.found.server
+
+    def retention(self) -> None:
+        made = self.convert(self.data.get("retention", {}), RetentionTable, ("retention",))
+        found: dict[str, int | None] = {}
+        for name in known(RetentionTable):
+            try:
+                length = duration(getattr(made or RetentionTable(), name), name)
+            except ContractInvalid as error:
+                self.wrong(("retention", name), str(error).removeprefix(": "))
+                return
+            found[name] = None if length == FOREVER else length
+        self.found.retention = Keeps(**found)
 
     def beside(self, file: str) -> Path:
         """Return a file that is named relative to the configuration."""
@@ -289,9 +327,17 @@ class _Reader:
             if made is None:
                 continue
             try:
+                breaker_of(made)
+            except ContractInvalid as error:
+                self.wrong((*path, "breaker"), str(error))
+                continue
+            try:
                 base = text_of(made.base, self.environ)
             except NoCredential as error:
                 self.wrong((*path, "base"), error.reason)
+                continue
+            if made.open and (why := wrong_link(made.open)):
+                self.wrong((*path, "open"), why)
                 continue
             headers = self.headers(made, base, path)
             self.found.targets[name] = msgspec.structs.replace(made, base=base, headers=headers)
@@ -343,6 +389,17 @@ class _Reader:
                     (*path, "target"), f"no target {made.target!r}{nearest(made.target, there)}"
                 )
             return
+        mixed = wrong_for(made, table)
+        if mixed is not None:
+            self.wrong((*path, *mixed[0]), mixed[1])
+            return
+        if made.by == "client":
+            options = {"scope": target.scope or target.base, **options_of(table)}
+            self.found.actions[name] = Declared(
+                name=name, target=made.target, contract=contract, options=options, remote=True,
+                description={"inputs": made.inputs, "lookup": made.lookup is True},
+            )  # fmt: skip
+            return
         description = {n: v for n, v in table.items() if n in DESCRIBES and n != "contract"}
         auth = self.located(self.data["targets"][made.target].get("auth", {}))
         description |= {"base": target.base, "headers": target.headers, "auth": auth}
@@ -351,11 +408,29 @@ class _Reader:
                 self.told(made.target, path, problem)
         except AscertainError as error:
             self.told(made.target, path, str(error))
-        options = {n: v for n, v in table.items() if n not in DESCRIBES and n != "target"}
+        own = ("target", "by")
+        options = {n: v for n, v in table.items() if n not in DESCRIBES and n not in own}
         options.setdefault("scope", target.scope or target.base)
         self.found.actions[name] = Declared(
             name=name, target=made.target, contract=contract, description=description,
             options=options,
+        )  # fmt: skip
+
+    def hook(self, name: str) -> None:
+        from .hooks import hook
+
+        made = hook(self, name)
+        if made is not None:
+            self.found.hooks[name] = made
+
+    def passage(
+        self, name: str, target: str, contract: Contract, description: dict[str, Any],
+        options: dict[str, Any], **more: Any,
+    ) -> None:  # fmt: skip
+        """Keep an action of the gateway."""
+        self.found.actions[name] = Declared(
+            name=name, target=target, contract=contract, description=description,
+            options=options, **more,
         )  # fmt: skip
 
     def told(self, target: str, path: Place, problem: str) -> None:
@@ -371,9 +446,11 @@ class _Reader:
 
         for name, error in dry_run(self.found).items():
             why = re.sub(rf"^action {re.escape(name)}:? ", "", str(error))
-            table = self.data["actions"][name]
+            path, table = self.found.actions[name].place or ("actions", name), self.data
+            for step in path:
+                table = table[step]  # type: ignore[index]
             named = [w for w in re.findall(r"\w+", why) if w in table][:1]
-            self.wrong(("actions", name, *named), why)
+            self.wrong((*path, *named), why)
 
 
 def _steps(problem: str) -> list[str]:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
 from ascertain.core.errors import UnknownAction, UnknownNamespace
 from ascertain.runtime.aio import AsyncLedger
+from ascertain.runtime.clock import Clock
+from ascertain.runtime.costs import Costs
+from ascertain.runtime.figures import Figures
 from ascertain.runtime.ledger import Ledger
+from ascertain.runtime.pins import Pins
+from ascertain.runtime.runs import Runs
+from ascertain.runtime.searching import Searching
+from ascertain.runtime.tallies import Doors
+from ascertain.runtime.watches import Watches
 from ascertain.store.base import Store
 
-from .declaring import declare
+from .declaring import declare, watches_of
 
 
 class Space:
@@ -24,6 +33,9 @@ class Space:
         self.ledger, self.tasks = ledger, AsyncLedger(ledger)
         self.engine, self.store = ledger.engine, ledger.store
         self.namespace = ledger.engine.namespace
+        self.runs, self.pins = Runs(self.engine), Pins(ledger)
+        self.searching = Searching(ledger)
+        self.watches = Watches(self.engine, ())
 
     def action(self, name: str) -> Any:
         """Return an action for the loop; raises UnknownAction if it is not declared here."""
@@ -45,15 +57,36 @@ class Spaces:
         """Declare every namespace's actions; raises ActionInvalid."""
         self.store, self.understood = store, understood
         self._spaces: dict[str, Space] = {}
+        clock = Clock()
+        self.doors = Doors(store, f"{os.uname().nodename}:{os.getpid()}:{clock.token():x}")
+        self.figures = Figures(store, names, clock, self.doors)
+        told = understood.telling
+        self.costs = Costs(store, clock, rate=told.rate, currency=told.currency)
         for name in names:
             space = Space(Ledger(store, namespace=name, wait=wait))
             declare(understood, space.tasks)
+            space.watches = watches_of(understood, space.engine)
+            for definition in space.engine.actions.values():
+                definition.warns = False  # of keys: the answers say it
+            space.engine.doors = self.doors
             self._spaces[name] = space
 
     @property
     def names(self) -> tuple[str, ...]:
         """The namespaces, in the order of the configuration."""
         return tuple(self._spaces)
+
+    def flush(self) -> int:
+        """Write what this process has counted at its door; return 0: nothing is left then."""
+        commit = self.doors.flush()
+        if commit is not None:
+            commit.result()
+        return 0
+
+    def target_of(self, action: str) -> str:
+        """Return the target of an action, or nothing for code of one's own."""
+        declared = self.understood.actions.get(action)
+        return "" if declared is None else str(declared.target)
 
     def __iter__(self) -> Any:
         """Iterate over the spaces."""

@@ -60,6 +60,11 @@ def run(
     """
     engine: Engine = ledger.engine
     d, other = engine.definition(action), engine.definition(undo) if undo else None
+    if d.remote:
+        raise Refused(
+            f"action {d.name}: own code carries it out, which is not run here; test it with"
+            " ascertain.testing.client_suite"
+        )
     made = plan(d, given, changed=changed, undo=other, wait_window=wait_window)
     if not sandbox:
         raise Refused(

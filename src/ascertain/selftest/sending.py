@@ -130,7 +130,7 @@ class Sender:
             clock=clock,
             deadline=lambda: until,
             extend=extend if effect else None,
-            http=lambda call: perform.make_http(call, ticket, clock, effect=effect),
+            http=lambda call: perform.make_http(call, ticket, self.engine, effect=effect),
         )
 
 

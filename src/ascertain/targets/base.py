@@ -7,6 +7,10 @@ from typing import Any, Protocol
 
 from ascertain.core.model import ActFinding, LookFinding, Request
 
+# Safe by RFC 9110 section 9.2.1, and by RFC 4918 (PROPFIND), RFC 3253 (REPORT), RFC 5323
+# (SEARCH), RFC 10008 (QUERY).
+SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "REPORT", "SEARCH", "QUERY"})
+
 
 class TargetCall(Protocol):
     """What a target needs of an attempt: our identity there, and the way to send."""

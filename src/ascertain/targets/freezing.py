@@ -103,6 +103,8 @@ def check(request: Request) -> None:
             " call.http.send(request, headers=…) or auth=(user, password)"
         )
     check_headers(request.headers)
+    if request.large is not None and request.body:
+        raise InputRefused("a request has one body, not a large one beside another")
     if len(request.body) > BODY_BYTES:
         raise InputRefused(
             f"the body has {len(request.body)} bytes, the bound is {BODY_BYTES}: upload it in an"
@@ -140,8 +142,8 @@ def check_beside(headers: Mapping[str, str]) -> None:
 
 def same_bytes(one: Request, other: Request) -> bool:
     """Tell whether two requests are the same on the wire."""
-    return (one.method, one.url, one.headers, one.body) == (
-        other.method, other.url, other.headers, other.body,
+    return (one.method, one.url, one.headers, one.body, one.large) == (
+        other.method, other.url, other.headers, other.body, other.large,
     )  # fmt: skip
 
 
@@ -195,9 +197,10 @@ def _bytes(body: Any) -> bytes:
 
 def summary(request: Request) -> dict[str, Any]:
     """Return what is recorded of a request that was not frozen before: which bytes they were."""
+    body, large = request.body, request.large
     return {
         "method": request.method,
         "url": _shown(request.url),
-        "body_bytes": len(request.body),
-        "body_sha256": hashlib.sha256(request.body).hexdigest(),
+        "body_bytes": len(body) if large is None else large.size,
+        "body_sha256": hashlib.sha256(body).hexdigest() if large is None else large.sha256,
     }

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
@@ -22,10 +23,10 @@ from ascertain.core import contract as contracts
 from ascertain.core import matcher
 from ascertain.core.contract import NO_CONTRACT, Contract
 from ascertain.core.errors import SendRefused
-from ascertain.core.model import ActFinding, Request, Unknown
+from ascertain.core.model import ActFinding, Large, Request, Unknown
 
 from .answer import HttpAnswer, evidence_of
-from .base import SendTrace
+from .base import SAFE, SendTrace
 from .classify.answers import exists, finding_of, success_of
 from .classify.redact import is_secret
 from .freezing import check as check_request
@@ -33,9 +34,6 @@ from .freezing import check_beside, check_headers, freeze, same_bytes, summary
 from .http_async import AsyncEffectHttp
 from .wire import ANSWER_BYTES, DeadlinePassed, Wire
 
-# Safe by RFC 9110 section 9.2.1, and by RFC 4918 (PROPFIND), RFC 3253 (REPORT), RFC 5323
-# (SEARCH), RFC 10008 (QUERY).
-SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "REPORT", "SEARCH", "QUERY"})
 AGENT = "ascertain"
 
 
@@ -71,9 +69,14 @@ class EffectHttp:
         contract: Contract = NO_CONTRACT,
         request: Request | None = None,
         effect: bool = True,
+        outside: Mapping[str, str] | None = None,
         ssl_context: ssl.SSLContext | None = None,
+        bodies: Callable[[Large], Iterator[bytes]] | None = None,
+        most: int = ANSWER_BYTES,
     ) -> None:
-        """`deadline` and `clock` in µs on one local clock that counts suspend.
+        """`deadline` and `clock` in µs on one local clock that counts suspend; `outside` are
+        trace headers, which lie outside what was frozen (law 11). `bodies` gives large bodies
+        part by part, `most` is how many bytes of an answer's body are read.
 
         Raises ContractInvalid for a contract whose matchers nobody can read.
         """
@@ -82,7 +85,9 @@ class EffectHttp:
                 matcher.parse(text)
         self._deadline = deadline if callable(deadline) else lambda: deadline
         self._clock, self._contract, self._frozen, self._effect = clock, contract, request, effect
-        self._ssl = ssl_context
+        self._outside = dict(outside or {})
+        self._ssl, self._bodies, self._most = ssl_context, bodies, most
+        self.guard: Callable[[str], str] | None = None  # which addresses are refused, and why
         self._trace = SendTrace()
         self._lock = threading.Lock()
         self._wires: set[Wire] = set()
@@ -148,7 +153,7 @@ class EffectHttp:
         trace = self._trace if acts else None
         answer, whole = self._exchange(request, beside, secrets, trace, pairs)
         if not whole:
-            reason = f"HTTP {answer.status}: the answer is larger than {ANSWER_BYTES} bytes"
+            reason = f"HTTP {answer.status}: the answer is larger than {self._most} bytes"
             large = AnswerTooLarge(answer, Unknown(reason, evidence=answer.evidence()))
             self._trace.finding = large.finding if acts else self._trace.finding
             raise large
@@ -200,8 +205,15 @@ class EffectHttp:
             path += b"&" if b"?" in path else b"?"
             path += "&".join(f"{n}={v}" for n, v in pairs).encode("ascii")
         target = httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=path)
-        head = [(n.encode(), v.encode("utf-8")) for n, v in head_of(request, beside)]
-        wire = Wire(self._deadline, self._clock, trace)
+        taken = {n.lower() for n, _ in (*request.headers, *beside.items())}
+        told = {n: v for n, v in self._outside.items() if n.lower() not in taken}
+        head = [(n.encode(), v.encode("utf-8")) for n, v in head_of(request, {**told, **beside})]
+        body = self._large(request.large) if request.large is not None else request.body
+        large = request.large is not None
+        wire = Wire(
+            self._deadline, self._clock, trace,
+            guard=self.guard, most=self._most, streams=large,
+        )  # fmt: skip
         with wire, self._registered(wire):
             context = self._ssl or (_trusted() if url.scheme == "https" else None)
             pool = httpcore2.ConnectionPool(
@@ -209,9 +221,9 @@ class EffectHttp:
             )
             with (
                 pool,
-                pool.stream(request.method, target, headers=head, content=request.body) as response,
+                pool.stream(request.method, target, headers=head, content=body) as response,
             ):
-                content, whole = _read(response)
+                content, whole = _read(response, self._most)
                 if whole:
                     wire.release()
         headers = _joined(response.headers)
@@ -226,6 +238,14 @@ class EffectHttp:
             seen=evidence_of(response.status, reason, headers, content, secrets),
         )
         return answer, whole
+
+    def _large(self, large: Large) -> Iterator[bytes]:
+        """Return a large body; that it is there is known before anything is connected."""
+        if self._bodies is None:
+            raise SendRefused("a large body can only be sent where it is kept")
+        parts = self._bodies(large)
+        first = next(parts, b"")
+        return chain([first], parts)
 
     @contextmanager
     def _registered(self, wire: Wire) -> Iterator[None]:
@@ -320,17 +340,18 @@ def head_of(request: Request, beside: Mapping[str, str]) -> list[tuple[str, str]
         ("Accept-Encoding", "identity"),
     ]
     head = [(n, v) for n, v in plain if n.lower() not in own]
-    if request.body or request.method not in SAFE:
-        head.append(("Content-Length", str(len(request.body))))
+    size = len(request.body) if request.large is None else request.large.size
+    if size or request.method not in SAFE:
+        head.append(("Content-Length", str(size)))
     return [*head, *request.headers, *beside.items(), ("Connection", "close")]
 
 
-def _read(response: httpcore2.Response) -> tuple[bytes, bool]:
+def _read(response: httpcore2.Response, most: int) -> tuple[bytes, bool]:
     content = bytearray()
     for part in response.iter_stream():
         content += part
-        if len(content) > ANSWER_BYTES:
-            return bytes(content[:ANSWER_BYTES]), False
+        if len(content) > most:
+            return bytes(content[:most]), False
     return bytes(content), True
 
 

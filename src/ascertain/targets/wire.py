@@ -22,6 +22,7 @@ import httpcore2
 
 from ascertain.core.errors import SendRefused
 
+from .addresses import AddressRefused
 from .base import SendTrace
 
 ANSWER_BYTES = 1024 * 1024  # of an answer's body that are read; more makes it unusable
@@ -29,6 +30,7 @@ FRAMING_BYTES = 256 * 1024  # of an answer's heads and framing beside its body
 ADDRESSES = 8  # of one name that are tried, each for its share of the time
 TCP_USER_TIMEOUT = getattr(socket, "TCP_USER_TIMEOUT", None)  # Linux only
 CHUNK = 64 * 1024  # bytes read at once
+STREAM_BYTES = 512 * 1024  # of a large body that are written at once, and of any that are kept
 # Seconds of one wait: waits run on a clock that stands still in suspend, so the deadline's own
 # clock is asked again after each.
 _STEP = 1.0
@@ -46,7 +48,9 @@ class DeadlinePassed(SendRefused):
 class Wire(httpcore2.NetworkBackend):
     """The connection of one request and its answer. `cut` may come from any thread.
 
-    `trace` is given for an effect request.
+    `trace` is given for an effect request. `guard` says why an address may not be connected
+    to, `most` is how many bytes an answer's body may have; `streams`: the request is so large
+    that it leaves in several writes, each by the deadline.
     """
 
     def __init__(
@@ -54,9 +58,14 @@ class Wire(httpcore2.NetworkBackend):
         deadline: Callable[[], int],
         clock: Callable[[], int],
         trace: SendTrace | None = None,
+        *,
+        guard: Callable[[str], str] | None = None,
+        most: int = ANSWER_BYTES,
+        streams: bool = False,
     ) -> None:
         """`deadline` and `clock` in µs on one local clock that counts suspend."""
         self._deadline, self._clock, self._trace = deadline, clock, trace
+        self._guard, self._most, self.streams = guard, most, streams
         self._sock: socket.socket | None = None
         self._cut = False
         self._received = 0
@@ -132,12 +141,17 @@ class Wire(httpcore2.NetworkBackend):
                         return events
 
     def send(
-        self, data: bytes, *, effect: bool, meanwhile: Callable[[bytes], bool] | None = None
+        self,
+        data: bytes,
+        *,
+        effect: bool,
+        meanwhile: Callable[[bytes], bool] | None = None,
+        last: bool = True,
     ) -> None:
         """Hand bytes to the socket, in one write where its buffer takes them.
 
         `meanwhile` gets what the other side says before all is written; if it returns True the
-        answer has begun, and the rest is not sent.
+        answer has begun, and the rest is not sent. `last`: nothing of the request follows.
         """
         effect = effect and self._trace is not None
         rest = memoryview(data)
@@ -146,7 +160,7 @@ class Wire(httpcore2.NetworkBackend):
                 rest = rest[self._send_some(rest, effect=effect) :]
             if rest and self._heard(meanwhile):
                 return
-        if effect and self._trace is not None:
+        if effect and last and self._trace is not None:
             self._trace.whole = True
 
     def _heard(self, meanwhile: Callable[[bytes], bool] | None) -> bool:
@@ -173,8 +187,8 @@ class Wire(httpcore2.NetworkBackend):
 
     def _count(self, said: bytes) -> None:
         self._received += len(said)
-        if self._received > ANSWER_BYTES + FRAMING_BYTES:
-            raise httpcore2.RemoteProtocolError(f"the answer has more than {ANSWER_BYTES} bytes")
+        if self._received > self._most + FRAMING_BYTES:
+            raise httpcore2.RemoteProtocolError(f"the answer has more than {self._most} bytes")
 
     def _send_some(self, data: memoryview, *, effect: bool) -> int:
         left = self.left()
@@ -215,7 +229,7 @@ class Wire(httpcore2.NetworkBackend):
         """Connect to the first address that answers, within what is left of the deadline."""
         last: OSError = OSError("no address")
         try:
-            found = self._resolve(host, port)[:ADDRESSES]
+            found = self._allowed(host, self._resolve(host, port)[:ADDRESSES])
             for number, (family, kind, proto, _, address) in enumerate(found):
                 share = self.left() / (len(found) - number)
                 try:
@@ -231,6 +245,17 @@ class Wire(httpcore2.NetworkBackend):
         if isinstance(last, TimeoutError):
             raise httpcore2.ConnectTimeout(f"no connection to {host}:{port}") from last
         raise httpcore2.ConnectError(f"{host}:{port}: {last}") from last
+
+    def _allowed(self, host: str, found: list[Any]) -> list[Any]:
+        """Refuse a name of which any address may not be connected to: what is looked at here is
+        what is connected to, so no second look-up can lead elsewhere."""
+        for *_, address in found if self._guard is not None else ():
+            if why := self._guard(str(address[0])):  # type: ignore[misc]
+                raise AddressRefused(
+                    f"{host} leads to a refused address: {why}. Nothing was sent; if this target"
+                    " is inside your network, say private = true for it"
+                )
+        return found
 
     def _connect(self, sock: socket.socket, address: Any, within: float) -> None:
         with self._lock:
@@ -272,7 +297,7 @@ class Wire(httpcore2.NetworkBackend):
 
 class Stream(httpcore2.NetworkStream):
     """A connection that keeps what is written until the answer is asked for, and then sends
-    it in one write."""
+    it in one write; of a large request, whenever there is enough of it."""
 
     def __init__(self, wire: Wire) -> None:
         """Speak over a connected wire."""
@@ -282,12 +307,15 @@ class Stream(httpcore2.NetworkStream):
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Keep bytes for the one write."""
-        self._pending.append(buffer)
+        if self._wire.streams and sum(map(len, self._pending)) >= STREAM_BYTES:
+            self._flush(last=False)
+        if not self._early:  # else it has answered already, e.g. 413: the rest is not sent
+            self._pending.append(buffer)
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Send what is kept, then read; both within what is left of the deadline."""
         if self._pending:
-            self._flush()
+            self._flush(last=True)
         if self._early:
             early, self._early = self._early, b""
             return early
@@ -298,11 +326,12 @@ class Stream(httpcore2.NetworkStream):
         except OSError as error:
             raise httpcore2.ReadError(str(error)) from error
 
-    def _flush(self) -> None:
+    def _flush(self, *, last: bool) -> None:
         data = b"".join(self._pending)
         self._pending.clear()
         try:
-            self._wire.send(self._encoded(data), effect=True, meanwhile=self._hear)
+            encoded = self._encoded(data)
+            self._wire.send(encoded, effect=True, meanwhile=self._hear, last=last)
         except OSError as error:
             with suppress(OSError, DeadlinePassed):
                 if self._wire.overhear(self._hear):

@@ -6,8 +6,14 @@ credential, user and password in addresses, and values whose name says that they
 
 from __future__ import annotations
 
+import json
 import re
+from base64 import b64decode
 from collections.abc import Iterable
+from contextlib import suppress
+from functools import lru_cache
+from html import escape
+from urllib.parse import quote, quote_plus
 
 MARK = "[redacted]"
 SHORTEST = 4  # a credential shorter than this is no secret, and would blank half a text
@@ -29,11 +35,32 @@ _SECRET_HEADER = re.compile(
 
 def redacted(text: str, hide: Iterable[str] = ()) -> str:
     """Return a text without what looks like credentials, and without what `hide` names."""
-    for secret in sorted(hide, key=len, reverse=True):
-        if len(secret) >= SHORTEST:
-            text = text.replace(secret, MARK)
+    forms = {form for secret in hide if len(secret) >= SHORTEST for form in _forms(secret)}
+    for form in sorted(forms, key=len, reverse=True):
+        text = text.replace(form, MARK)
     text = _SCHEME.sub(MARK, _USER.sub(f"{MARK}@", text))
     return _FIELD.sub(rf"\g<1>{MARK}", text)
+
+
+@lru_cache(maxsize=64)
+def _forms(secret: str) -> frozenset[str]:
+    """Return what a target makes of a credential that it says again: in an address, in JSON, in
+    HTML, and of HTTP Basic the pair within, with its password."""
+    plain = {secret}
+    scheme, _, value = secret.partition(" ")
+    if scheme.lower() in ("basic", "bearer") and len(value) >= SHORTEST:
+        plain.add(value)
+    if scheme.lower() == "basic":
+        with suppress(ValueError):
+            pair = b64decode(value, validate=True).decode("utf-8")
+            plain |= {part for part in (pair, pair.partition(":")[2]) if len(part) >= SHORTEST}
+    found = set(plain)
+    for text in plain:
+        for quoted in (quote(text, safe=""), quote(text), quote_plus(text)):
+            found |= {quoted, re.sub("%[0-9A-F]{2}", lambda m: m[0].lower(), quoted)}
+        found |= {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
+        found |= {escape(text), escape(text, quote=False)}
+    return frozenset(found)
 
 
 def is_secret(header: str) -> bool:
