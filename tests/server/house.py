@@ -98,15 +98,18 @@ class Home:
 
 
 @contextmanager
-def house(folder: Path, config: str, *, store: Any = None, scopes: str = SCOPES) -> Iterator[Home]:
-    """Serve a configuration, with a file in the folder or the store given, until left."""
+def house(
+    folder: Path, config: str, *, store: Any = None, scopes: str = SCOPES, pages: Any = None
+) -> Iterator[Home]:
+    """Serve a configuration, with a file in the folder or the store given, until left; `pages`
+    adds the console's."""
     file = folder / "ascertain.toml"
     file.write_text(config, "utf-8")
     understood = checked(read_config(file))
     serving = Serving(store or open_store(str(folder / "ascertain.db")), understood)
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
-    running = server(serving, "127.0.0.1", 0)
+    running = server(serving, "127.0.0.1", 0, pages)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     until = time.monotonic() + READY_WITHIN

@@ -4,48 +4,41 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from enum import StrEnum
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import Depends, Request
 from fastapi.security.utils import get_authorization_scheme_param
 
-from ascertain.core.books import ApiToken
+from ascertain.core.books import ApiToken, Member
+from ascertain.core.rights import (
+    EVERYWHERE,
+    PEOPLE_ONLY,
+    SCOPES,
+    Right,
+    rights_in,
+    rights_of_scopes,
+)
+from ascertain.runtime.audit import Who
+from ascertain.runtime.hashing import hash_of
 from ascertain.runtime.loop import hop
+from ascertain.runtime.telemetry import bind
 
 from .problems import ProblemError
 
+__all__ = [
+    "PEOPLE_ONLY",
+    "SCOPES",
+    "Caller",
+    "Door",
+    "Reader",
+    "Right",
+    "TokenDoor",
+    "Writer",
+    "needs",
+]
 REMEMBERED = 2.0  # seconds that a token found good is not looked up again
 MOST = 10_000  # tokens remembered at once
-
-
-class Right(StrEnum):
-    """One thing that may be done."""
-
-    READ = "read"  # see operations, reviews, events, contracts, figures
-    WRITE = "write"  # submit operations, open runs, the gateway
-    EVENT = "event"  # hand in events
-    WORK = "work"  # claim, extend and report as own code
-    COST = "cost"  # enter costs, accept or reject assets
-    OPERATE = "operate"  # pause, resume, confirm, bulk look-ups
-    DECIDE = "decide"  # decide reviews
-    APPROVE = "approve"  # approve and reject
-    OVERRIDE = "override"  # act without proof, as a recorded risk
-    ADMIN = "admin"  # people, tokens, exports
-    METRICS = "metrics"  # /metrics
-
-
-# Of API tokens. None leads to DECIDE, APPROVE, OVERRIDE or ADMIN: law 11, and SEMANTICS, People.
-SCOPES: dict[str, frozenset[Right]] = {
-    "ops:read": frozenset({Right.READ}),
-    "ops:write": frozenset({Right.READ, Right.WRITE}),
-    "events:write": frozenset({Right.EVENT}),
-    "work": frozenset({Right.READ, Right.WORK}),
-    "costs:write": frozenset({Right.COST}),
-    "operate": frozenset({Right.READ, Right.OPERATE}),
-    "metrics:read": frozenset({Right.METRICS}),
-}
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,11 +52,23 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     account: str = ""  # id, of a person only
     address: str = ""
     only: str = ""  # the one operation that a guest's link is about
+    members: tuple[Member, ...] = ()  # all memberships, of a person only
+    session: str = ""  # hash of the session, of a person only
 
     @property
     def person(self) -> bool:
         """Whether a person calls: nobody else decides or approves."""
         return bool(self.account) or bool(self.only)
+
+    @property
+    def who(self) -> Who:
+        """Who acts, as the audit keeps it."""
+        return Who(actor=self.actor, role=self.role, via=self.via, address=self.address)
+
+    @property
+    def everywhere(self) -> frozenset[Right]:
+        """What a person may do in every namespace."""
+        return rights_in(self.members, EVERYWHERE)
 
 
 Door = Callable[[Request], Awaitable[Caller | None]]
@@ -82,11 +87,18 @@ def needs(*rights: Right) -> Any:
             )
         return found
 
+    caller.rights = frozenset(rights)  # type: ignore[attr-defined]  # for tests that list routes
     return Depends(caller)
 
 
 Reader = Annotated[Caller, needs(Right.READ)]
 Writer = Annotated[Caller, needs(Right.WRITE)]
+Worker = Annotated[Caller, needs(Right.WORK)]
+Operator = Annotated[Caller, needs(Right.OPERATE)]
+Approver = Annotated[Caller, needs(Right.APPROVE)]
+Decider = Annotated[Caller, needs(Right.DECIDE)]
+Admin = Annotated[Caller, needs(Right.ADMIN)]
+Guest = Annotated[Caller, needs(Right.GUEST)]
 
 
 async def known(request: Request) -> Caller:
@@ -94,12 +106,27 @@ async def known(request: Request) -> Caller:
     for door in request.app.state.serving.doors:
         found: Caller | None = await door(request)
         if found is not None:
+            bind(namespace=found.namespace, actor=found.actor)  # told with all that follows
             return found
     raise ProblemError(
         "unauthenticated",
         "send a token: Authorization: Bearer asc_… (made with `ascertain token new`)",
         headers={"WWW-Authenticate": "Bearer"},
     )
+
+
+known.rights = frozenset()  # type: ignore[attr-defined]  # as of `needs`: none is asked for
+Anybody = Annotated[Caller, Depends(known)]
+
+
+async def still(request: Request, caller: Caller, right: Right) -> bool:
+    """Tell whether who has begun a long answer may still have it: he is asked for again."""
+    try:
+        now = await known(request)
+    except ProblemError:
+        return False
+    same = (now.actor, now.namespace) == (caller.actor, caller.namespace)
+    return same and right in now.rights
 
 
 class TokenDoor:
@@ -113,35 +140,47 @@ class TokenDoor:
     async def __call__(self, request: Request) -> Caller | None:
         """Return the caller of a bearer token; a wrong one ends the request."""
         scheme, secret = get_authorization_scheme_param(request.headers.get("authorization"))
+        # Where Authorization is meant for a target of the gateway.
+        if own := request.headers.get("ascertain-token", "").strip():
+            scheme, secret = "bearer", own
         if scheme.lower() != "bearer" or not secret:
             return None
-        token = await self._token(secret)
+        token = await self._token(hash_of(secret), secret)
         if token is None:
             raise ProblemError(
                 "unauthenticated",
-                "this token is not known, revoked or over: make a new one with `ascertain token"
-                " new`",
+                "this token is not known, revoked, over, or held since the store was restored:"
+                " see `ascertain token list`",
                 headers={"WWW-Authenticate": 'Bearer error="invalid_token"'},
             )
-        rights = frozenset[Right]().union(*(SCOPES.get(s, ()) for s in token.scopes.split()))
         return Caller(
             actor=f"token:{token.id} {token.name}",
             via=f"token:{token.id}",
             namespace=token.namespace,
-            rights=rights,
-            address=request.client.host if request.client else "",
+            rights=rights_of_scopes(token.scopes),
+            address=address_of(request),
         )
 
-    async def _token(self, secret: str) -> ApiToken | None:
+    def forget(self) -> None:
+        """Look every token up again, because one was revoked here."""
+        self._good.clear()
+
+    async def _token(self, kept: str, secret: str) -> ApiToken | None:
         now = time.monotonic()
-        found = self._good.get(secret)
+        found = self._good.get(kept)
         if found is not None and now - found[0] < REMEMBERED:
             return found[1]
         token: ApiToken | None = await hop(self._accounts.token_of, secret)
         if len(self._good) >= MOST:
             self._good.clear()
         if token is None:
-            self._good.pop(secret, None)
+            self._good.pop(kept, None)
         else:
-            self._good[secret] = (now, token)
+            self._good[kept] = (now, token)
+            self._accounts.tokens.used(token)
         return token
+
+
+def address_of(request: Request) -> str:
+    """Return from where a request comes, as the connection says; no header is believed."""
+    return request.client.host if request.client else ""

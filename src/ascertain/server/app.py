@@ -18,10 +18,56 @@ from ascertain.core.errors import AscertainError
 
 from .messages import SHAPES
 from .problems import ProblemError, problem_answer, problem_of
-from .routes import health, operations
+from .routes import (
+    approvals,
+    audit,
+    bulk,
+    contracts,
+    costs,
+    events,
+    figures,
+    gateway,
+    guest,
+    health,
+    hooks,
+    metrics,
+    operations,
+    people,
+    pins,
+    reviews,
+    runs,
+    session,
+    stream,
+    targets,
+    tokens,
+    work,
+)
 from .serving import Serving
 
-ROUTES = (health, operations)
+ROUTES = (  # looked through in this order: what is asked for most comes first
+    operations,
+    runs,
+    pins,
+    contracts,
+    health,
+    gateway,
+    hooks,
+    events,
+    session,
+    people,
+    tokens,
+    guest,
+    audit,
+    work,
+    targets,
+    approvals,
+    reviews,
+    bulk,
+    stream,
+    costs,
+    figures,
+    metrics,
+)
 CODES = {404: "unknown", 405: "method_not_allowed", 413: "too_large", 401: "unauthenticated"}
 
 
@@ -43,12 +89,14 @@ def build(serving: Serving) -> FastAPI:
         openapi_url="/v1/openapi.json",
     )
     app.state.serving = serving
+    app.router.routes += hooks.FIRST
     for routes in ROUTES:
         app.include_router(routes.router)
     app.add_exception_handler(AscertainError, _told)
     app.add_exception_handler(ProblemError, _told)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _broken)
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
     return app
 
@@ -67,6 +115,11 @@ async def _invalid(request: Request, error: Exception) -> Response:
     wrong = [".".join(str(part) for part in one["loc"][1:]) for one in error.errors()]
     detail = f"the request is not as described: {', '.join(wrong)}"
     return await _told(request, ProblemError("body_invalid", detail, fields=wrong))
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    """Answer a mistake of ours, which is logged further out; its own words may hold inputs."""
+    return await _told(request, ProblemError("broken", f"the server met {type(error).__name__}"))
 
 
 async def _http(request: Request, error: Exception) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -14,7 +15,10 @@ from .problems import MEDIA, Problem, ProblemError
 
 T = TypeVar("T")
 BODY_BYTES = 2 * 1024 * 1024  # of a request's body, unless a route says otherwise
+DEPTH = 100  # levels of JSON
 JSON = "application/json"
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_OTHER = re.compile(rb"[^\[\]{}]+")
 SHAPES: set[type[msgspec.Struct]] = {Problem}  # of the OpenAPI document, by their names
 # Any route may answer these, before it is asked.
 COMMON = (400, 401, 403, 413, 415, 422, 429, 503)
@@ -52,14 +56,29 @@ async def read_body(request: Request, shape: type[T], limit: int = BODY_BYTES) -
     return decode(data, shape)
 
 
-def decode(data: bytes, shape: type[T]) -> T:
+def decode(data: bytes | msgspec.Raw, shape: type[T]) -> T:
     """Return JSON as a record, or end the request with what is wrong with it."""
+    data = bytes(data)
+    if _nested(data):
+        raise ProblemError("body_malformed", f"the body is nested more than {DEPTH} levels deep")
     try:
         return msgspec.json.decode(data, type=shape)
     except msgspec.ValidationError as error:
         raise ProblemError("body_invalid", f"the body is not as described: {error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProblemError("body_malformed", f"the body is no JSON: {error}") from error
+
+
+def _nested(data: bytes) -> bool:
+    """Tell whether JSON is nested deeper than DEPTH: what walks through it later is recursive."""
+    if data.count(b"[") + data.count(b"{") <= DEPTH:
+        return False
+    left = _OTHER.sub(b"", _TEXT.sub(b"", data))
+    for _ in range(DEPTH):
+        if not left:
+            return False
+        left = left.replace(b"[]", b"").replace(b"{}", b"")
+    return bool(left)
 
 
 def answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -77,17 +96,23 @@ def documented(
     problems: Sequence[int] = (),
     also: dict[int, Any] | None = None,
     headers: Sequence[str] = (),
+    anybody: bool = False,
+    media: str = "",
 ) -> dict[str, Any]:
     """Return what a route decorator needs to describe a route.
 
     `shape` is what it answers with `status` (None: no body), `body` what it takes, `also` other
-    answers by status, `problems` those that are not COMMON, `headers` request headers it reads.
+    answers by status, `problems` those that are not COMMON, `headers` request headers it reads;
+    `anybody`: it asks for no token; `media`: it answers with that, not with JSON.
     """
     responses: dict[int | str, dict[str, Any]] = {}
     for code, one in {status: shape, **(also or {})}.items():
         responses[code] = {"description": "the answer"}
         if one is not None:
             responses[code]["content"] = {JSON: {"schema": _ref(one)}}
+    if media:
+        events = media == "text/event-stream"  # its schema would be that of each event
+        responses[status]["content"] = {media: {} if events else {"schema": {"type": "string"}}}
     for code in (*COMMON, *problems):
         responses.setdefault(code, {
             "description": "a problem", "content": {MEDIA: {"schema": _ref(Problem)}},
@@ -95,6 +120,8 @@ def documented(
     extra: dict[str, Any] = {}
     if body is not None:
         extra["requestBody"] = {"required": True, "content": {JSON: {"schema": _ref(body)}}}
+    if anybody:
+        extra["security"] = []
     if headers:
         extra["parameters"] = [
             {"name": name, "in": "header", "required": False, "schema": {"type": "string"}}

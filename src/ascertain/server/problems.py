@@ -11,19 +11,25 @@ from ascertain.core.error_words import ERRORS, REQUESTS
 from ascertain.core.errors import AscertainError
 from ascertain.runtime.receipt import Receipt
 
+from .shown import Newer, Warned, newer, warned
+
 TYPE = "urn:ascertain:problem:"  # before the code: a type is a URI (RFC 9457 section 3.1.1)
 MEDIA = "application/problem+json"
 STATUS = {  # of an error's code; what is not here is 409: the state of things stands in the way
     "usage": 400, "key_refused": 400, "key_missing": 400, "body_malformed": 400,
-    "unauthenticated": 401, "forbidden": 403, "read_only": 403,
+    "unauthenticated": 401, "forbidden": 403, "not_allowed": 403, "read_only": 403,
     "unknown_action": 404, "unknown_operation": 404, "unknown_namespace": 404, "unknown": 404,
     "method_not_allowed": 405, "too_large": 413, "unsupported_media": 415,
     "input_refused": 422, "input_mismatch": 422, "input_rejected": 422, "key_mismatch": 422,
     "body_invalid": 422, "action_invalid": 422, "contract_invalid": 422, "config_invalid": 422,
     "access_rejected": 424, "gave_up": 424, "not_done": 424,
+    "signature_wrong": 401, "signature_old": 401, "secret_missing": 503,
     "too_many": 429,
     "store": 503, "store_busy": 503, "store_unavailable": 503, "store_corrupt": 503,
-    "schema_mismatch": 503, "stopping": 503,
+    "schema_mismatch": 503, "stopping": 503, "overloaded": 503,
+    "too_slow": 408, "path_refused": 400,
+    "target_unreachable": 502, "target_slow": 504, "no_credentials": 503, "broken": 500,
+    "not_begun": 503,
 }  # fmt: skip
 WORDS = ERRORS | REQUESTS
 # What an end user may be told where no operation stands behind a problem.
@@ -48,8 +54,11 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     next_step: dict[str, str] | None = None
     owner: str | None = None
     link: str | None = None
+    waiting_on: str | None = None
     retry_after: float | None = None  # seconds
+    warnings: list[Warned] | None = None
     fields: list[str] | None = None  # that differ, or are wrong
+    newer: Newer | None = None  # of a decision on what is not so any more
 
 
 class ProblemError(Exception):
@@ -72,6 +81,8 @@ def problem_of(error: AscertainError | ProblemError, link: str | None = None) ->
     else:
         detail = " ".join(str(error).split())
         more |= {n: error.facts[n] for n in ("operation", "fields") if error.facts.get(n)}
+        if error.facts.get("newer") is not None:
+            more["newer"] = newer(error.facts["newer"])
         receipt = error.facts.get("receipt")
         if isinstance(receipt, Receipt):
             more |= {
@@ -79,6 +90,8 @@ def problem_of(error: AscertainError | ProblemError, link: str | None = None) ->
                 "next_step": receipt.next_step,
                 "user_message": receipt.user_message,
                 "owner": receipt.owner,
+                "waiting_on": receipt.waiting_on or None,
+                "warnings": warned(receipt.warnings) or None,
             }
     if link is not None:
         more["link"] = link

@@ -22,13 +22,13 @@ class Health(msgspec.Struct, frozen=True):
     ok: Annotated[bool, msgspec.Meta(description="always true: else it is a problem")]
 
 
-@router.get("/healthz", **documented(Health))
+@router.get("/healthz", **documented(Health, anybody=True))
 async def healthz() -> Response:
     """Tell that the process answers."""
     return answer(Health(ok=True))
 
 
-@router.get("/readyz", **documented(Health))
+@router.get("/readyz", **documented(Health, anybody=True))
 async def readyz(request: Request) -> Response:
     """Tell that the store answers, and that this server is not being stopped."""
     serving: Serving = request.app.state.serving
