@@ -109,6 +109,8 @@ def test_do_works_once_and_says_where_it_stands(cli, crm) -> None:
     assert "n1" in done.stdout
     again = cli("do", "crm.task", "name=a=b", "count=3", "rate=1.50", "urgent=true", "lines:=[1]")
     assert (again.exit_code, "nothing was sent again" in again.stderr) == (0, True)
+    other = cli("do", "crm.task", "name=a=b", "--key", "another")
+    assert (other.exit_code, "a=b" in other.stderr) == (2, True)
     [asked] = crm.effects()
     body = json.loads(asked["body"])
     del body["key"]

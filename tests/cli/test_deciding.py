@@ -124,3 +124,12 @@ def test_another_digest_than_the_one_seen_is_refused(cli) -> None:
     args = ("approval", "approve", asked.id, "--by", "cy", "--yes", "--digest")
     assert cli.json(*args, "0" * 64, code=4)["error"]["code"] == "approval_stale"
     assert cli.json(*args, listed["digest"])["operation"]["waiting_on"] == "clock"
+
+
+def test_what_is_decided_here_is_audited_as_done_here(cli, lost) -> None:
+    from ascertain.runtime.audit import Wanted
+
+    cli.json("review", "decide", lost.id, "leave", "--by", "bo", "--why", "old", "--yes")
+    [line] = cli.app().ledger.log.find("default", Wanted(subject=lost.id))
+    assert (line.did, line.actor, line.via, line.reason) == ("review.decide", "bo", "cli", "old")
+    assert line.before != line.after

@@ -9,6 +9,7 @@ RECEIPT = {
     "id", "namespace", "action", "key", "title", "state", "reason", "waiting_on", "due_at",
     "owner", "ref", "result", "reused", "protection", "assumptions", "attempts", "lookups",
     "verified", "target_key", "confirmed_at", "confirmed_by", "next_step", "user_message", "run",
+    "warnings",
 }  # fmt: skip
 
 

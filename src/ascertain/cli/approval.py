@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from ascertain import Ledger, WaitingOn
+from ascertain.runtime.audit import Who
 from ascertain.runtime.desk import Asked
 
 from .base import FINE, Cmd, Grp, Settings, Told, option
@@ -135,6 +136,7 @@ def _consent(
             raise Told("aborted", code="aborted")
         if verb == "approve":
             given["digest"] = given["digest"] or asked.digest  # what this person was shown
+        given["who"] = Who(actor=given["by"], via="cli")
         receipt = getattr(ledger, verb)(receipt.id, role=asked.role, **given)
         if settings.json:
             emit({"operation": as_data(ledger, receipt)})

@@ -20,7 +20,7 @@ BROKEN = 1  # a bug, here or in the application's code
 
 _USAGE_CODES = frozenset({
     "usage", "unknown_action", "unknown_operation", "action_invalid", "contract_invalid",
-    "key_refused", "input_refused", "config_invalid",
+    "key_refused", "key_missing", "key_mismatch", "input_refused", "config_invalid",
 })  # fmt: skip
 _UNRESOLVED_CODES = frozenset({"outcome_unknown", "in_progress", "in_review"})
 

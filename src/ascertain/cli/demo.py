@@ -37,12 +37,12 @@ def demo(settings: Settings, *, once: bool, keep: Path | None, wordpress: bool) 
         raise click.UsageError(report.say("postgres_only", settings.lang))
     scenarios = [*ALL, *WORDPRESS] if wordpress else ALL
     names = ", ".join(sorted({n for s in scenarios for n in s.target.split(" + ")}))
-    with _ended_by_signals(), running.folder_for(keep) as folder, _progress() as tell:
+    with ended_by_signals(), running.folder_for(keep) as folder, _progress() as tell:
         if wordpress:
             _packages(settings, tell)
         began = time.monotonic()
         tell(report.say("starting", settings.lang, names=names))
-        with _told_if_not_started(), running.started(folder, wordpress=wordpress) as systems:
+        with told_if_not_started(), running.started(folder, wordpress=wordpress) as systems:
             spent = time.monotonic() - began
             tell(report.say("started", settings.lang, seconds=spent, count=len(scenarios)))
             told = _teller(settings, began, len(scenarios), tell)
@@ -66,7 +66,7 @@ def demo(settings: Settings, *, once: bool, keep: Path | None, wordpress: bool) 
 
 
 @contextmanager
-def _told_if_not_started() -> Iterator[None]:
+def told_if_not_started() -> Iterator[None]:
     """Say of a real system that does not start which it is, why, and what to do."""
     from ascertain.acceptance.systems import NotStarted
 
@@ -176,7 +176,7 @@ def _progress() -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[None]:
+def ended_by_signals() -> Iterator[None]:
     """Let SIGTERM and SIGHUP end this process in order, so that its folder goes too."""
 
     def end(number: int, _: FrameType | None) -> NoReturn:

@@ -29,13 +29,17 @@ _KINDS = {  # how a parameter is annotated: in what words its value is asked for
 @click.argument("action")
 @click.argument("inputs", nargs=-1, metavar="[INPUT]...")
 @option("--wait", type=click.FloatRange(0, 3600), default=WAIT, metavar="SECONDS")
+@option("--key", "given_key", metavar="KEY", key="given_key")
 @click.pass_obj
-def do(settings: Settings, /, action: str, inputs: tuple[str, ...], wait: float) -> int:
+def do(
+    settings: Settings, /, action: str, inputs: tuple[str, ...], wait: float, given_key: str | None
+) -> int:
     """Submit one operation and say where it stands."""
     with opened(settings, app=True) as ledger:
         definition = _named(ledger, action)
         given = _given(settings, definition, inputs)
-        receipt = Action(ledger.engine, definition, Options()).submit(wait=wait, **given)
+        options = Options(given_key=given_key)
+        receipt = Action(ledger.engine, definition, options).submit(wait=wait, **given)
         if settings.json:
             emit({"operation": as_data(ledger, receipt)})
         else:

@@ -7,11 +7,26 @@ from ascertain.core.error_words import ERRORS
 from .config_texts import CONFIG
 from .contract_test_texts import CONTRACT_TEST_HELP
 from .contract_texts import CONTRACT_HELP
+from .gate_texts import GATE, GATE_HELP
+from .gateway_texts import GATEWAY
+from .hook_texts import HOOK, HOOK_HELP
+from .people_texts import PEOPLE, PEOPLE_HELP
+from .serve_texts import SERVE_HELP
+from .up_demo_texts import UP_DEMO
 
 HELP: dict[str, tuple[str, str]] = {
+    **PEOPLE_HELP,
+    **PEOPLE,
     **CONFIG,
     **CONTRACT_HELP,
     **CONTRACT_TEST_HELP,
+    **SERVE_HELP,
+    **GATE,
+    **GATE_HELP,
+    **GATEWAY,
+    **HOOK,
+    **HOOK_HELP,
+    **UP_DEMO,
     "help.ascertain": (
         (
             "Know what happened before you try again.\nExit codes: 0 fine, 2 wrong usage, 3"
@@ -163,6 +178,10 @@ HELP: dict[str, tuple[str, str]] = {
     "opt.states": ("Only these states; may be repeated.", "仅这些状态；可重复。"),
     "opt.action": ("Only this action.", "仅此动作。"),
     "opt.op_key": ("Only this key.", "仅此业务标识。"),
+    "opt.given_key": (
+        "What stands for {key} in the action's key template.",
+        "动作的业务标识模板中 {key} 的值。",
+    ),
     "opt.in_run": ("Only this run, by name or id.", "仅此批次（名称或编号）。"),
     "opt.text": ("Only with this text in key or title.", "仅业务标识或标题含此文本。"),
     "opt.unsettled": (

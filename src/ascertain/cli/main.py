@@ -32,16 +32,24 @@ from .out import clean, emit
 
 COMMANDS = {  # name: where the command of that name is declared
     "demo": "demo:demo",
+    "up": "serve:up",
+    "serve": "serve:serve",
     "work": "work:work",
     "do": "do:do",
+    "pause": "gate:pause",
+    "resume": "gate:resume",
     "config": "config:config",
+    "hook": "hook:hook",
     "op": "op:op",
     "review": "review:review",
     "approval": "approval:approval",
     "run": "run:run",
     "key": "key:key",
+    "user": "user:user",
+    "token": "token:token",
+    "namespace": "namespace:namespace",
     "contract": "contract_test:contract",
-    "store": "store:store",
+    "store": "backup:store",
 }
 TRACEBACK = "ASCERTAIN_TRACEBACK"  # set it to see where a bug is
 

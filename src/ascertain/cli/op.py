@@ -144,6 +144,7 @@ def _about(settings: Settings, ledger: Ledger, r: Receipt, case: Case, refs: lis
     spelt = {
         "sends_by_call": say("assume.sends_by_call"),
         "nobody_deletes": say("assume.nobody_deletes"),
+        "callers_credentials": say("assume.callers_credentials"),
     }
     assumed = ", ".join(spelt.get(a, a) for a in r.assumptions) or say("show.no_assumptions")
     due = ""

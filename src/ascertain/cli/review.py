@@ -10,6 +10,8 @@ from ascertain import Answer, Ledger
 from ascertain.core import people, words
 from ascertain.core.draft import Case
 from ascertain.core.model import Review
+from ascertain.runtime.audit import Who
+from ascertain.runtime.deciding import first_words
 
 from .base import FINE, Cmd, Grp, Settings, Told, option
 from .op import tell
@@ -96,7 +98,8 @@ def decide(settings: Settings, /, operation: str, answer: str, *, yes: bool, **g
             raise Told("aborted", code="aborted")
         # The decision is on what is shown here: anything newer is a conflict.
         given["seen"] = case.status.stamp
-        receipt = ledger.decide(case.operation.id, answer, **given)
+        who = Who(actor=given["by"], via="cli")
+        receipt = ledger.decide(case.operation.id, answer, who=who, **given)
         if settings.json:
             emit({"operation": as_data(ledger, receipt)})
         else:
@@ -146,8 +149,5 @@ def _not_there(ledger: Ledger, case: Case, given: dict[str, Any]) -> str:
         raise Told("decide.why_needed", key=key, operation=ident)
     if not case.terms.risky:
         return "risk"
-    agreed = any(
-        a.role == "second_person" and a.state == "asked" and a.by != given["by"]
-        for a in ledger.asked(ident)
-    )
-    return "risk_second" if agreed else "risk_first"
+    words = first_words(ledger.store.approvals(ident), case.status)
+    return "risk_second" if any(a.by != given["by"] for a in words) else "risk_first"

@@ -16,6 +16,7 @@ import msgspec
 
 from ascertain import Ledger, Reason, SchemaMismatch
 from ascertain.core.model import SECOND
+from ascertain.runtime.erasing import rows_of
 from ascertain.store.base import Filter, Store
 
 from .base import FINE, REFUSED, Cmd, Grp, Settings, Told, option
@@ -92,14 +93,14 @@ def export(
     """Write the ledger as lines of JSON."""
     namespace = None if all_namespaces else settings.namespace or "default"
     with closing(the_store(settings)) as found:
-        rows = _rows(found, namespace, with_secret=with_secret)
+        rows = rows_as_json(found, namespace, with_secret=with_secret)
         if file == "-":
             count = _write(rows, click.echo, settings)
             return FINE
         target = Path(file)
         if target.exists() and not force:
             raise Told("store.exists", code="refused", file=file)
-        count = _to_file(rows, target, settings)
+        count = to_file(rows, target, settings)
     if settings.json:
         emit({"file": str(target), "rows": count})
     else:
@@ -107,7 +108,7 @@ def export(
     return FINE
 
 
-def _to_file(rows: Iterator[bytes], target: Path, settings: Settings) -> int:
+def to_file(rows: Iterator[bytes], target: Path, settings: Settings) -> int:
     """Write to a file beside it that only its owner may read, and put it there when whole."""
     try:
         descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
@@ -139,18 +140,10 @@ def _write(rows: Iterator[bytes], write: Callable[[bytes], Any], settings: Setti
     return count
 
 
-def _rows(found: Store, namespace: str | None, *, with_secret: bool) -> Iterator[bytes]:
-    """Give each row as a line of JSON, in the order of `Store.rows`: an operation comes before
-    what belongs to it, so what belongs to another namespace is known by its operation."""
-    ours: set[str] = set()
-    for table, row in found.rows():
+def rows_as_json(found: Store, namespace: str | None, *, with_secret: bool) -> Iterator[bytes]:
+    """Give each row as a line of JSON, in the order of `Store.rows`."""
+    for table, row in rows_of(found, namespace):
         if table == "meta" and not _setting(row["name"], namespace, with_secret=with_secret):
-            continue
-        if namespace is not None and row.get("namespace", namespace) != namespace:
-            continue
-        if namespace is not None and table == "operation":
-            ours.add(row["id"])
-        elif namespace is not None and "operation" in row and row["operation"] not in ours:
             continue
         yield msgspec.json.encode({"table": table, "row": row})
 

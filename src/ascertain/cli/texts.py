@@ -6,6 +6,7 @@ What a command does and what an option means stand in `help_texts`, sentences ab
 
 from __future__ import annotations
 
+from ascertain.core.advice_words import CLASSES
 from ascertain.core.words import LANGUAGES
 
 from .help_texts import HELP
@@ -130,13 +131,7 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
     "show.attempts": ("Attempts", "技术尝试"),
     "show.evidence": ("Evidence", "证据"),
     "show.by": ("by {name}", "来自 {name}"),
-    "class.repeatable": ("repeatable", "可重做"),
-    "class.idempotent": ("idempotent", "窗口内防重"),
-    "class.identified": ("identified", "唯一编号防重"),
-    "class.not_race_free": ("identified, not race-free", "唯一编号（并发不保证）"),
-    "class.searchable": ("searchable", "可查证"),
-    "class.lagging": ("lagging", "查证有延迟"),
-    "class.opaque": ("opaque", "无法查证"),
+    **CLASSES,
     "kind.execute": ("execute", "执行"),
     "kind.replay": ("replay", "同键重发"),
     "kind.look_up": ("look-up", "查询"),
