@@ -23,6 +23,7 @@ demo: setup ## watch answers get lost, and what happens then
 	$(BIN)/ascertain demo --once $(ARGS)
 
 test: setup ## run the tests, e.g. make test ARGS="tests/core -x"
+	@$(BIN)/python tests/packages.py
 	$(BIN)/pytest -n $(WORKERS) --session-timeout=720 $(ARGS)
 
 accept-full: setup ## more targets, installed into build/full (5 min, 1.4 GB); then docs/targets.md
@@ -34,7 +35,7 @@ accept-full: setup ## more targets, installed into build/full (5 min, 1.4 GB); t
 prove: setup ## play SEEDS=n schedules against the laws; every guard switched off once
 	$(BIN)/python -m tests.sim.prove --seeds $(SEEDS)
 
-crash: setup ## kill workers KILLS=n times on each store, stop and lose servers and disks
+crash: setup ## kill workers KILLS=n times on each store, servers for 5 min, lose disks
 	$(BIN)/python -m tests.crash.run --kills $(KILLS) $(ARGS)
 
 bench: setup ## measure against the bare drivers (6 min), e.g. make bench ARGS=--quick

@@ -16,7 +16,19 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-from bench import batches, crowd, growth, one, recovery, small
+from bench import (
+    batches,
+    counting,
+    crowd,
+    finding,
+    growth,
+    intake,
+    one,
+    recovery,
+    server,
+    small,
+    up,
+)
 from bench.common import STORES, Place, disk_wait, machine, place
 
 BUILD = Path(__file__).parents[1] / "build"
@@ -44,6 +56,18 @@ GOALS: dict[str, tuple[float, bool]] = {
     "postgres_recovery_fairness": (0.9, True),
     "sqlite_low_load_p50_to_uncoalesced": (1.25, False),
     "postgres_low_load_p50_to_uncoalesced": (1.25, False),
+    "server_64_connections_to_library": (0.35, True),
+    "server_batch_to_library": (0.7, True),
+    "sqlite_find_slowest_p95_ms": (100, False),
+    "postgres_find_slowest_p95_ms": (100, False),
+    "sqlite_intake_full_per_s": (2000, True),
+    "sqlite_intake_at_2000_p99_ms": (50, False),
+    "up_first_start_s": (3, False),
+    "up_idle_mb": (120, False),
+    "sqlite_figures_month_p95_ms": (100, False),
+    "sqlite_figures_month_by_hour_p95_ms": (100, False),
+    "postgres_figures_month_p95_ms": (100, False),
+    "postgres_figures_month_by_hour_p95_ms": (100, False),
     "import_ms": (60, False),
     "sqlite_idle_worker_mb": (60, False),
     "postgres_idle_worker_mb": (60, False),
@@ -62,9 +86,14 @@ def measures(at: Place, *, quick: bool, big: int) -> dict[str, Callable[[], dict
             f"recovery_{kind}": lambda k=kind: recovery.recovery(at, k, quick=quick),
             f"memory_{kind}": lambda k=kind: small.memory(at, k),
         }
+    found["server"] = lambda: server.server(at, quick=quick)
+    found["intake_sqlite"] = lambda: intake.intake(at, "sqlite", quick=quick)
+    found["up"] = lambda: up.up(quick=quick)
     found["import"] = lambda: small.importing(quick=quick)
     sizes = (10_000 if quick else 100_000, big)
     for kind in STORES:
+        found[f"find_{kind}"] = lambda k=kind: finding.finding(at, k, size=big, quick=quick)
+        found[f"figures_{kind}"] = lambda k=kind: counting.counting(at, k, size=big, quick=quick)
         found[f"growth_{kind}"] = lambda k=kind: growth.growth(at, k, sizes=sizes, quick=quick)
     return found
 

@@ -6,6 +6,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import api
+from catalogue import COMPILED, compiled
+
 from ascertain.core.machine import TABLE, Input, Move
 from ascertain.core.model import State
 
@@ -91,18 +94,19 @@ def pages() -> dict[Path, str]:
     """Return every generated page with its text."""
     about = "`·` is refused, `=` stays, `back` goes to where the attempt was taken from."
     text = "\n".join([HEAD, *diagram(), "", "## Table", "", about, "", *table(), ""])
-    return {DOCS / "states.md": text}
+    return {DOCS / "states.md": text} | api.pages()
 
 
 def main(arguments: list[str]) -> int:
     """Write the pages, or with --check return 1 where one is not what would be written."""
-    stale = [p for p, text in pages().items() if not p.exists() or p.read_text("utf-8") != text]
+    made = {page: text.encode() for page, text in pages().items()} | {COMPILED: compiled()}
+    stale = [file for file, data in made.items() if not file.exists() or file.read_bytes() != data]
     if "--check" in arguments:
         for page in stale:
             print(f"{page.relative_to(DOCS.parent)} is out of date: run `make docs`")
         return 1 if stale else 0
-    for page in stale:
-        page.write_text(pages()[page], "utf-8")
+    for file in stale:
+        file.write_bytes(made[file])
     return 0
 
 

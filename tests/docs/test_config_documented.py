@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ascertain.config import schema
+from ascertain.config import hooks, passages, schema, telling
+from ascertain.core.signatures import Generic
 from ascertain.targets import credentials, describing
 from ascertain.targets import placeholders as slots
 
@@ -15,10 +16,20 @@ DOCS = Path(__file__).parents[2] / "docs"
 TABLES = {
     "[store]": (schema.StoreTable,),
     "[server]": (schema.ServerTable,),
+    "[retention]": (schema.RetentionTable,),
     "[contracts]": (schema.AcceptTable,),
     "[targets.NAME]": (schema.TargetTable,),
+    "[[targets.NAME.gateway]]": (passages.GatewayTable,),
+    "breaker": (schema.BreakerTable,),
     "auth": (credentials.Auth, credentials.OAuth),
+    "[approvers]": (),  # its keys are roles
+    '[prices."ACTION"]': (telling.PriceTable,),
+    "[costs]": (telling.CostsTable,),
+    "[alarms]": (telling.AlarmsTable,),
+    "[notify.NAME]": (telling.NotifyTable,),
     "[actions.NAME]": (schema.ActionTable,),
+    "[hooks.NAME]": (hooks.HookTable, Generic),
+    "[[hooks.NAME.map]]": (hooks.MapTable,),
     "request": (describing.Asked, describing.Search, describing.ReadBack),
 }
 

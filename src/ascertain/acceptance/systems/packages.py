@@ -49,7 +49,7 @@ def may_install() -> bool:
 
 def install(tell: Callable[[str], None]) -> None:
     """Install the packages without starting a service of theirs; raises AptFailed."""
-    with _no_service_starts():
+    with no_service_starts():
         for command in ("apt-get update", INSTALL):
             tell(command)
             _run(command, tell)
@@ -72,7 +72,7 @@ def _php_knows_mysql() -> bool:
 
 
 @contextmanager
-def _no_service_starts() -> Iterator[None]:
+def no_service_starts() -> Iterator[None]:
     """Forbid packages to start services meanwhile; a policy of the machine's own stays in force."""
     try:
         with POLICY.open("x") as file:

@@ -1,0 +1,153 @@
+"""docs/n8n.md does as it says: its configuration, its commands, and the workflow's HTTP nodes as
+n8n sends them: all items at once, again, and by a retry under a new execution id."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import string
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from server.house import Home, house
+from server.target import Shop, shop
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("n8n.md", "zh/n8n.md")
+WORKFLOW = json.loads((DOCS / "n8n/gateway.json").read_text("utf-8"))
+NAMES = ("A", "B", "C")
+
+
+def blocks(page: str, kind: str) -> list[str]:
+    return re.findall(rf"```{kind}\n(.*?)```", (DOCS / page).read_text("utf-8"), re.DOTALL)
+
+
+def bare(text: str) -> str:
+    return re.sub(r" +#.*", "", text)
+
+
+@pytest.fixture
+def target() -> Iterator[Shop]:
+    with shop() as running:
+        yield running
+
+
+@pytest.fixture(params=PAGES)
+def home(
+    request: pytest.FixtureRequest, tmp_path: Path, target: Shop, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Home]:
+    monkeypatch.setenv("SHOP_TOKEN", "shop-secret-0123456789")
+    [config] = blocks(request.param, "toml")
+    here = f'base = "{target.url}"\nprivate = true'
+    with house(tmp_path, config.replace('base = "https://shop.example/api"', here)) as running:
+        yield running
+
+
+def curl(home: Home, command: str) -> httpx2.Response:
+    """What curl sends for a command."""
+    known = {"ASCERTAIN": home.url, "TOKEN": home.secret}
+    whole = string.Template(command).substitute(known).replace("\\\n", " ")
+    words = iter(shlex.split(whole))
+    assert next(words) == "curl"
+    headers, url, data = {}, "", None
+    for word in words:
+        if word == "-H":
+            name, _, value = next(words).partition(": ")
+            headers[name] = value
+        elif word == "-d":
+            data = next(words)
+        elif word != "-i":
+            url = word
+    return home.as_token(None).request(
+        "POST" if data else "GET", url, content=data, headers=headers
+    )
+
+
+def test_both_languages_have_the_same_configuration_and_commands() -> None:
+    for kind in ("toml", "sh", "text"):
+        one, other = ([bare(b) for b in blocks(page, kind)] for page in PAGES)
+        assert one == other != []
+
+
+def test_the_commands_answer_as_they_say(home: Home, target: Shop) -> None:
+    said = [block.splitlines() for block in blocks(PAGES[0], "text")]
+    commands = blocks(PAGES[0], "sh")
+    assert len(commands) == len(said) == 3
+    for command, (line, *headers) in zip(commands, said, strict=True):
+        answer = curl(home, command)
+        assert line == f"HTTP/1.1 {answer.status_code} {answer.reason_phrase}".replace(
+            "Unprocessable Content", "Unprocessable Entity"
+        )
+        for header in headers:
+            name, _, value = header.partition(": ")
+            assert answer.headers[name] == value
+    assert curl(home, commands[0]).headers["ascertain-reused"] == "true"
+    assert target.made() == {"order 1001": 1}
+
+
+# --- the workflow ---
+
+
+def evaluated(text: str, item: dict[str, Any], execution: str) -> str:
+    """What n8n makes of a field: an expression begins with =."""
+    if not text.startswith("="):
+        return text
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1].strip()
+        return execution if name == "$execution.id" else str(item[name.removeprefix("$json.")])
+
+    return re.sub(r"\{\{(.*?)\}\}", value, text[1:])
+
+
+def send(home: Home, node: dict[str, Any], item: dict[str, Any], execution: str) -> httpx2.Response:
+    """One item through a stock HTTP Request node."""
+    given = node["parameters"]
+    assert (given["authentication"], given["genericAuthType"]) == (
+        "genericCredentialType", "httpHeaderAuth",
+    )  # fmt: skip
+    fields = given.get("headerParameters", {}).get("parameters", [])
+    headers = {f["name"]: evaluated(f["value"], item, execution) for f in fields}
+    headers |= {"Accept": "application/json,text/html,*/*;q=0.7", "User-Agent": "n8n"}
+    body = None
+    if given.get("sendBody"):
+        body = json.dumps(json.loads(evaluated(given["jsonBody"], item, execution)))
+        headers["Content-Type"] = "application/json"
+    url = given["url"].replace("http://127.0.0.1:8321", home.url)
+    return home.client.request(given["method"], url, content=body, headers=headers)
+
+
+def test_the_workflow_makes_one_effect_per_item(home: Home, target: Shop) -> None:
+    nodes = {node["name"]: node for node in WORKFLOW["nodes"]}
+    create, read = nodes["Create the order once"], nodes["Read the orders"]
+    target.fates["B"], target.fates["C"] = ["drop"], ["refuse"]
+    for execution in ("16", "16", "17"):  # Retry On Fail keeps the id, a manual retry does not
+        with ThreadPoolExecutor(3) as pool:
+            items = [{"name": name} for name in NAMES]
+            sent = list(pool.map(partial(send, home, create, execution=execution), items))
+        assert [a.status_code for a in sent] == [201, 201, 201]
+        assert [a.json()["name"] for a in sent] == list(NAMES)
+    assert {a.headers["ascertain-reused"] for a in sent} == {"true"}
+    assert target.made() == {"A": 1, "B": 1, "C": 1}
+    assert send(home, read, {}, "17").status_code == 200
+
+
+def test_the_workflow_can_be_imported() -> None:
+    names = [node["name"] for node in WORKFLOW["nodes"]]
+    linked = [
+        step["node"]
+        for outputs in WORKFLOW["connections"].values()
+        for steps in outputs["main"]
+        for step in steps
+    ]
+    assert len(set(names)) == len(names)
+    assert {*linked, *WORKFLOW["connections"]} == set(names)
+    fields = {"id", "name", "type", "typeVersion", "position", "parameters"}
+    assert all(fields <= set(node) for node in WORKFLOW["nodes"])
