@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import io
+from datetime import UTC, datetime
 from pathlib import Path
 
 from babel.messages.extract import extract_from_dir
@@ -15,6 +16,7 @@ from babel.messages.pofile import read_po
 CONSOLE = Path(__file__).parents[1] / "src" / "ascertain" / "console"
 WORDS = CONSOLE / "locale" / "zh" / "LC_MESSAGES" / "console.po"
 COMPILED = WORDS.with_suffix(".mo")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def used() -> set[str]:
@@ -32,8 +34,10 @@ def translated() -> dict[str, str]:
 
 
 def compiled() -> bytes:
-    """Return the catalogue as the console reads it."""
+    """Return the catalogue as the console reads it; the same words make the same bytes."""
     with WORDS.open("rb") as file:
-        made = io.BytesIO()
-        write_mo(made, read_po(file, locale="zh"))
+        read = read_po(file, locale="zh")
+    read.creation_date = EPOCH  # else Babel writes the minute in which it was compiled
+    made = io.BytesIO()
+    write_mo(made, read)
     return made.getvalue()

@@ -1,0 +1,60 @@
+"""Runs: one cell for each key that is expected, the missing ones too."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from ascertain.console.person import Signed, own_page
+from ascertain.runtime.flow import standing
+from ascertain.runtime.loop import hop
+from ascertain.server.problems import ProblemError
+from ascertain.server.serving import Serving
+
+router = APIRouter(include_in_schema=False)
+LISTED = 30  # runs of one page
+CELLS = 500  # of a run, on its page
+# Of a standing: the glyph of its cell.
+GLYPHS = {
+    "done": "done", "green": "done", "accepted": "acc", "waiting": "wait", "running": "auto",
+    "unknown": "unk", "not_done": "not", "missing": "q", "open": "wait",
+}  # fmt: skip
+
+
+@router.get("/runs")
+async def runs(
+    request: Request, me: Signed, after: Annotated[str, Query(max_length=64)] = ""
+) -> Response:
+    """List the runs, the newest first, each with where it stands."""
+    serving: Serving = request.app.state.serving
+    space = serving.space(me.namespace)
+    at, _, ident = after.partition(".")
+    place = (int(at), ident) if at.isdecimal() else None
+
+    def read() -> dict[str, Any]:
+        page = space.runs.page(None, place, LISTED)
+        found = [(run, standing(space.engine, run)) for run in page.runs]
+        return {"runs": found, "after": page.after}
+
+    return own_page(request, me, "runs.html", glyphs=GLYPHS, **(await hop(read)))
+
+
+@router.get("/runs/{run:path}")
+async def run(run: str, request: Request, me: Signed) -> Response:
+    """Show one run: A done, B unknown, C not run, D missing."""
+    serving: Serving = request.app.state.serving
+    space = serving.space(me.namespace)
+
+    def read() -> dict[str, Any]:
+        found = space.runs.find(run)
+        if found is None:
+            raise ProblemError("unknown", f"there is no run {run!r} in this namespace")
+        stands = standing(space.engine, found)
+        counts: dict[str, int] = {}
+        for one in stands.members:
+            counts[one.standing] = counts.get(one.standing, 0) + 1
+        return {"run": found, "stands": stands, "counts": counts}
+
+    return own_page(request, me, "run.html", glyphs=GLYPHS, cells=CELLS, **(await hop(read)))

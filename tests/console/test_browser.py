@@ -1,0 +1,209 @@
+"""What people do, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from console.browsing import SIZES, Seat, chromium
+from console.conftest import PASSWORD, Office
+from server.target import Shop
+
+pytestmark = pytest.mark.timeout(120)  # a browser starts in seconds on a busy machine
+PAGES = ("/", "/review", "/approvals", "/operations", "/runs", "/events", "/dashboard",
+         "/targets", "/contracts/shop.order", "/operations?q=lamp&state=done",
+         "/review?group=others",
+         "/audit", "/people", "/settings")  # fmt: skip
+WORDS = {
+    "en": {"there": "Use this reference and close", "done": "It is recorded as done.",
+           "approve": "Approve exactly this", "approved": "You approved exactly this.",
+           "faster": "Somebody was faster", "over": "It was handed over."},
+    "zh": {"there": "采用此编号并结案", "done": "已记为完成。", "approve": "批准此内容",
+           "approved": "您已批准此内容。", "faster": "已有人先作决定", "over": "已转交。"},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def seats(browser: Any, office: Office) -> Iterator[Any]:
+    """Opens windows; at the end nothing may have gone wrong in any of them."""
+    opened: list[Seat] = []
+
+    def seat(login: str = "", **more: Any) -> Seat:
+        rights = more.pop("rights", {})
+        person = office.person(login, **rights) if login else None
+        opened.append(Seat(browser, office, person, **more))
+        return opened[-1]
+
+    yield seat
+    wrong = [text for seat in opened for text in seat.wrong]
+    for one in opened:
+        one.close()
+    assert wrong == []
+
+
+def _things(office: Office, target: Shop) -> None:
+    """One of everything that a page can show."""
+    target.fates["lamp/B"] = ["drop"]
+    target.fates["lamp/D"] = ["hang"]
+    expects = [{"action": "draft", "key": f"lamp%2F{n}"} for n in "ABCDE"]
+    office.client.post("/v1/runs", json={"name": "autumn-eu", "expects": expects})
+    for name in "ABCD":
+        office.submit("draft", name=f"lamp/{name}", run="autumn-eu")
+    office.submit("publish", name="lamp", body="A warm lamp for cold evenings.", version=1)
+    office.submit("order", name="A")
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_person_comes_in_by_the_link_and_decides(
+    seats: Any, office: Office, target: Shop, lang: str
+) -> None:
+    _things(office, target)
+    words, seat = WORDS[lang], seats(lang=lang)
+    page = seat.page
+    seat.goto("/link/" + office.serving.first_link().rpartition("/")[2])
+    page.fill("[name=login]", "anna")
+    page.fill("[name=name]", "Anna")
+    page.fill("[name=password]", PASSWORD)
+    page.click("button.pri")
+    page.wait_for_url(office.url + "/")
+    page.click(".nav a[href='/review']")
+    page.click(".row >> text=lamp/B")
+    assert page.locator(".then-there.will").is_hidden()
+    page.check("#a-there")
+    assert page.locator(".then-there.will").is_visible()
+    page.fill("[name=other_ref]", "2")
+    page.fill("[name=why]", "I saw it in the shop")
+    page.click(f"button:has-text('{words['there']}'):visible")
+    page.wait_for_selector(f".fine:has-text('{words['done']}')")
+    seat.goto("/runs/autumn-eu")
+    assert page.locator(".cells .unk").count() == 1  # D alone: B has turned green
+    assert page.locator(".cells .q").count() == 1  # E: nobody has asked for it
+
+
+def test_a_whole_decision_by_keyboard_alone(seats: Any, office: Office, target: Shop) -> None:
+    target.fates["lamp"] = ["drop"]
+    made = office.submit("draft", name="lamp")
+    seat = seats("anna")
+    page, keys = seat.page, seat.page.keyboard
+    seat.goto("/operations")
+    keys.press("g")
+    keys.press("r")
+    page.wait_for_url("**/review")
+    keys.press("j")
+    keys.press("Enter")
+    page.wait_for_url("**/review/*")
+    keys.press("a")
+    page.wait_for_selector(".fine")
+    keys.press("1")
+    assert page.is_checked("#a-there")
+    page.keyboard.press("Tab")
+    while not page.evaluate("document.activeElement.name === 'other_ref'"):
+        keys.press("Tab")
+    keys.type("1")
+    while not page.evaluate("document.activeElement.name === 'why'"):
+        keys.press("Tab")
+    keys.type("seen j k 1")  # letters are text here, no commands
+    keys.press("Control+Enter")
+    page.wait_for_selector(".fine:has-text('It is recorded as done.')")
+    assert office.client.get(f"/v1/operations/{made['id']}").json()["state"] == "done"
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_version_is_approved_and_a_changed_text_is_refused(
+    seats: Any, office: Office, target: Shop, lang: str
+) -> None:
+    office.submit("publish", name="lamp", body="A warm lamp.", version=3)
+    seat = seats("anna", lang=lang)
+    seat.goto("/approvals")
+    seat.page.check("#a-approve")
+    seat.page.click(f"button:has-text('{WORDS[lang]['approve']}'):visible")
+    seat.page.wait_for_selector(f".fine:has-text('{WORDS[lang]['approved']}')")
+    asked = {"action": "publish", "input": {"name": "lamp", "body": "A cold lamp.", "version": 3}}
+    answer = office.client.post("/v1/operations", json=asked)
+    assert (answer.status_code, answer.json()["code"]) == (422, "input_mismatch")
+    asked["input"]["body"] = "A warm lamp."
+    assert office.client.post("/v1/operations", json=asked).json()["state"] == "done"
+    assert target.made() == {"lamp": 1}
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_of_two_who_decide_at_once_the_second_sees_the_first(
+    seats: Any, office: Office, target: Shop, lang: str
+) -> None:
+    target.fates["lamp"] = ["drop"]
+    made = office.submit("draft", name="lamp")
+    anna, ben = seats("anna", lang=lang), seats("ben", lang=lang)
+    for seat in (anna, ben):
+        seat.goto("/review")
+        seat.page.check("#a-there")
+        seat.page.fill("[name=why]", "seen")
+    anna.page.fill("[name=other_ref]", "1")
+    ben.page.fill("[name=other_ref]", "77")
+    button = f"button:has-text('{WORDS[lang]['there']}'):visible"
+    anna.page.click(button)
+    anna.page.wait_for_selector(f".fine:has-text('{WORDS[lang]['done']}')")
+    ben.page.click(button)
+    ben.page.wait_for_selector(f".wrong:has-text('{WORDS[lang]['faster']}')")
+    assert "anna" in ben.page.inner_text(".wrong")
+    assert office.client.get(f"/v1/operations/{made['id']}").json()["ref"] == "1"
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_review_is_handed_over(seats: Any, office: Office, target: Shop, lang: str) -> None:
+    target.fates["lamp"] = ["drop"]
+    office.submit("draft", name="lamp")
+    office.person("ben")
+    seat = seats("anna", lang=lang)
+    seat.goto("/review")
+    seat.page.click(".others summary >> nth=0")
+    seat.page.fill(".others [name=to]", "ben")
+    seat.page.click(".others button[value=hand_over]:visible")
+    seat.page.wait_for_selector(f".fine:has-text('{WORDS[lang]['over']}')")
+    assert "ben" in seat.page.inner_text(".detail .facts")
+
+
+def test_news_is_told_and_nothing_moves(seats: Any, office: Office, target: Shop) -> None:
+    target.fates["lamp"] = ["drop"]
+    target.fates["vase"] = ["drop"]
+    office.submit("draft", name="lamp")
+    seat = seats("anna")
+    seat.goto("/review")
+    before = seat.page.inner_text(".list")
+    office.submit("draft", name="vase")
+    seat.page.wait_for_selector(".news:visible", timeout=15_000)
+    assert seat.page.inner_text(".list") == before
+    seat.page.click(".news")
+    seat.page.wait_for_selector(".row >> text=vase")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_every_page_is_accessible_and_fits(
+    seats: Any, office: Office, target: Shop, lang: str, theme: str
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    _things(office, target)
+    axe, wrong = Axe(), []
+    rules = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
+    for size in SIZES:
+        seat = seats(f"{size}", lang=lang, size=size, color_scheme=theme)
+        op = office.client.get("/v1/operations?q=lamp").json()["items"][0]["id"]
+        for path in (*PAGES, "/runs/autumn-eu", f"/op/{op}", "/sign-in", "/nowhere"):
+            seat.goto(path)
+            found = axe.run(seat.page, options=rules)
+            wrong += [f"{path} {size}: {v['id']} {v['nodes'][0]['html'][:120]}"
+                      for v in found.response["violations"]]  # fmt: skip
+            wide = seat.page.evaluate("document.documentElement.scrollWidth")
+            if wide > SIZES[size][0]:
+                wrong.append(f"{path} {size}: {wide} px wide")
+        seat.wrong = [w for w in seat.wrong if "404" not in w]  # /nowhere is meant
+    assert wrong == []

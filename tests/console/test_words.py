@@ -1,0 +1,103 @@
+"""Every text of the pages exists in Chinese, and none is left over."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from ascertain.console.glyphs import PILLS
+from ascertain.console.reader import Reader, catalogue, preferred, reader_of
+
+# Not by sys.path: docs/ has modules whose names are those of folders here.
+_FILE = Path(__file__).parents[2] / "docs" / "catalogue.py"
+_SPEC = importlib.util.spec_from_file_location("catalogue", _FILE)
+_words = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(_words)
+translated, used = _words.translated, _words.used
+
+HOUR = 3_600_000_000
+MOMENT = 1_764_460_800_000_000  # 2025-11-30T00:00:00Z
+
+
+def test_every_text_is_translated_and_none_is_left_over() -> None:
+    assert used() == set(translated())
+
+
+@pytest.mark.parametrize("english", sorted(translated()))
+def test_a_translation_has_the_same_values_and_is_chinese(english: str) -> None:
+    chinese = translated()[english]
+    values = [sorted(re.findall(r"%\((\w+)\)s", text)) for text in (english, chinese)]
+    assert values[0] == values[1]
+    assert chinese % dict.fromkeys(values[1], "1")  # a bare percent sign would end the page
+    assert re.search("[\u4e00-\u9fff]", chinese)
+    assert "！" not in chinese
+    assert not re.search(r"[\u4e00-\u9fff][A-Za-z]|[A-Za-z][\u4e00-\u9fff]", chinese)
+
+
+def test_the_compiled_catalogue_is_read() -> None:
+    assert catalogue("zh").gettext("Sign in") == "登录"
+    assert catalogue("en").gettext("Sign in") == "Sign in"
+
+
+def test_every_glyph_is_drawn_and_has_its_words() -> None:
+    folder = Path(__file__).parents[2] / "src" / "ascertain" / "console" / "templates"
+    drawn = set(re.findall(r'id="i-(\w+)"', (folder / "icons.html").read_text("utf-8")))
+    assert set(PILLS) <= drawn
+    assert all(english and chinese for english, chinese in PILLS.values())
+
+
+@pytest.mark.parametrize(
+    ("header", "lang"),
+    [
+        ("", "en"),
+        ("zh-CN,zh;q=0.9,en;q=0.8", "zh"),
+        ("de, en;q=0.7, zh;q=0.3", "en"),
+        ("fr", "en"),
+        ("zh;q=0", "en"),
+        ("en;q=nonsense, zh;q=0.1", "zh"),
+    ],
+)
+def test_a_browser_says_which_language_it_prefers(header: str, lang: str) -> None:
+    assert preferred(header) == lang
+
+
+def test_a_cookie_comes_before_the_account_and_the_browser() -> None:
+    assert reader_of({"lang": "zh"}, "en", lang="en").lang == "zh"
+    assert reader_of({"lang": "xx"}, "zh", lang="en").lang == "en"
+    assert reader_of({}, "zh").lang == "zh"
+    assert reader_of({"theme": "dark"}, "").theme == "dark"
+    assert reader_of({"theme": "x"}, "").theme == "system"
+
+
+@pytest.mark.parametrize(
+    ("lang", "at", "shown"),
+    [
+        ("en", MOMENT, "08:00:00"),
+        ("zh", MOMENT, "08:00:00"),
+        ("en", MOMENT - 24 * HOUR, "29 Nov 2025, 08:00"),
+        ("zh", MOMENT - 24 * HOUR, "2025 年 11 月 29 日 08:00"),
+    ],
+)
+def test_times_are_shown_in_the_readers_zone(lang: str, at: int, shown: str) -> None:
+    who = Reader(lang=lang, zone="Asia/Shanghai")
+    assert who.time(at, MOMENT) == shown
+    assert who.zone_name(MOMENT) == "Asia/Shanghai (UTC+8)"
+    assert Reader(zone="no/such").iso(MOMENT) == "2025-11-30T00:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("span", "english", "chinese"),
+    [
+        (0, "0 s", "0 秒"),
+        (59_000_000, "59 s", "59 秒"),
+        (3 * HOUR + 61_000_000, "3 h 1 min", "3 小时 1 分"),
+        (26 * HOUR, "1 d 2 h", "1 天 2 小时"),
+        (24 * HOUR + 5_000_000, "1 d", "1 天"),
+    ],
+)
+def test_durations_are_shown_in_words(span: int, english: str, chinese: str) -> None:
+    assert Reader(lang="en").age(span) == english
+    assert Reader(lang="zh").age(span) == chinese
