@@ -125,6 +125,21 @@ def until_told(home: Home, within: float = 10) -> dict[str, Any]:
     raise AssertionError(callbacks(home))
 
 
+def test_every_flow_that_waits_for_the_same_operation_is_told(home: Home, flow: Flow) -> None:
+    """A flow that is retried comes under the same key with an address of its own to resume."""
+    made = submit(home, flow.url, action="own")
+    assert submit(home, f"{flow.url}2", action="own")["id"] == made["id"]
+    submit(home, f"{flow.url}2", action="own")
+    answer = home.client.post("/v1/work/claim", json={"action": "own", "key": "A"}).json()
+    home.client.post(f"/v1/work/{answer['attempt']}/finding", json={
+        "operation": made["id"], "report": "r", "result": {"finding": "done", "ref": "7"},
+    })  # fmt: skip
+    for _ in range(3):
+        work(home)
+    assert len(flow.told) == len({key for key, _ in flow.told}) == 2
+    assert {told["id"] for _, told in flow.told} == {made["id"]}
+
+
 def test_a_waiting_flow_is_told_once_what_the_api_shows(home: Home, flow: Flow) -> None:
     made = submit(home, flow.url, action="own")
     work(home)
@@ -208,11 +223,12 @@ def test_a_crash_between_the_steps_tells_it_once(
     assert store.ask(Watch, "watch_ready", namespace="default", most=10) == []
 
 
-def test_a_second_address_does_not_replace_the_first(home: Home, flow: Flow) -> None:
-    submit(home, flow.url, action="own")
-    submit(home, flow.url + "&other=1", action="own")
-    [row] = [r for t, r in home.serving.store.rows() if t == "watch"]
-    assert row["url"] == flow.url
+def test_a_second_address_stands_beside_the_first(home: Home, flow: Flow) -> None:
+    for _ in range(2):
+        submit(home, flow.url, action="own")
+        submit(home, flow.url + "&other=1", action="own")
+    rows = [r["url"] for t, r in home.serving.store.rows() if t == "watch"]
+    assert rows == [flow.url, flow.url + "&other=1"]
 
 
 @pytest.mark.parametrize(

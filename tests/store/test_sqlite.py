@@ -122,7 +122,11 @@ def test_the_statements_of_the_hot_path_use_an_index(tmp_path):
     small = ("gates", "account_any", "account_first")
     # Of what a group brings itself, or a statement has found by an index.
     own = (
-        "SCAN newest", "SCAN ends", "SCAN VALUES CLAUSE", "SCAN found", "SCAN named",
+        "SCAN newest",
+        "SCAN ends",
+        "SCAN VALUES CLAUSE",
+        "SCAN found",
+        "SCAN named",
         "SCAN windowed",
     )
     for name, query in store.queries.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -35,7 +36,7 @@ def check(settings: Settings, /, file: str | None) -> int:
     if settings.json:
         emit({
             "file": found.file,
-            "store": shown_address(found.store_url),
+            "store": _store(settings, found),
             "namespace": found.namespace,
             "actions": [_data(d, found.actions[n].target) for n, d in known.items()],
             "unset": {n: what for n, what in unset.items() if what},
@@ -74,12 +75,18 @@ def _data(d: Definition, target: str) -> dict[str, Any]:
     }
 
 
+def _store(settings: Settings, found: Any) -> str:
+    """Name the store that commands would open here: what is named comes before the file."""
+    named = settings.store or os.environ.get("ASCERTAIN_STORE")
+    return shown_address(named or found.store_url)
+
+
 def _tell(settings: Settings, found: Any, known: dict[str, Definition]) -> None:
     say = settings.say
     count = len(known)
     click.echo(clean(say(
         "config.fine", file=found.file, count=count, plural="" if count == 1 else "s",
-        store=shown_address(found.store_url), namespace=found.namespace,
+        store=_store(settings, found), namespace=found.namespace,
     )))  # fmt: skip
     if not known:
         return

@@ -64,6 +64,12 @@ listen = "127.0.0.1:8321"
 #lookup.by = "external_id"
 #ref = "id"
 #reversible = true
+
+# --- First use: `ascertain token new first` prints a token, $TOKEN. Set CMS_TOKEN, and start
+# `ascertain up` again, as after every change here. Sent twice, this makes one draft:
+# curl http://127.0.0.1:8321/v1/operations -H "Authorization: Bearer $TOKEN" \\
+#   -H "Content-Type: application/json" -d '{"action": "cms.create_draft",
+#   "input": {"article": "a1", "language": "en", "text": "Hello"}}'
 """
 _ZH = """\
 # Ascertain（查实）：可以做什么、在哪里做、有何保护。所有的键见 docs/zh/config.md。
@@ -118,6 +124,12 @@ listen = "127.0.0.1:8321"
 #lookup.by = "external_id"
 #ref = "id"
 #reversible = true
+
+# --- 首次使用：`ascertain token new first` 会给出令牌（即 $TOKEN）；修改本文件后须设置 CMS_TOKEN，
+# 并重新启动 `ascertain up`。同样的请求发两次，也只建一份草稿：
+# curl http://127.0.0.1:8321/v1/operations -H "Authorization: Bearer $TOKEN" \\
+#   -H "Content-Type: application/json" -d '{"action": "cms.create_draft",
+#   "input": {"article": "a1", "language": "en", "text": "Hello"}}'
 """
 TEXT = {"en": _EN, "zh": _ZH}
 

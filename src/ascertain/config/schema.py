@@ -42,9 +42,10 @@ class TargetTable(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True)
     if the base alone does not say which (law 6); `namespaces`: who may use it, else all.
     `private`: callers may reach it inside our network; `pass_credentials`: through the gateway
     it is asked with the callers' own; `gateway`: what passes; `breaker`: when it counts as out of
-    reach; `open`: where a person sees what has a reference, with {ref} in it. `respond_within`,
-    `decide_within`: how long people may take until a review is taken, and until it or an approval
-    is decided; `client_approves`: its actions that need consent in the role client."""
+    reach; `open`: where a person sees what has a reference, with {ref} in it; `hide`: fields whose
+    values pages do not show. `respond_within`, `decide_within`: how long people may take until a
+    review is taken, and until it or an approval is decided; `client_approves`: its actions that
+    need consent in the role client."""
 
     base: str | Source
     headers: dict[str, str] = {}
@@ -56,6 +57,7 @@ class TargetTable(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True)
     gateway: list[GatewayTable] = []
     breaker: BreakerTable | None = None
     open: str = ""
+    hide: tuple[str, ...] = ()
     respond_within: str | int | float | None = None
     decide_within: str | int | float | None = None
     client_approves: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ascertain.core.errors import UnknownAction, UnknownNamespace
+from ascertain.core.figures import OWN
 from ascertain.runtime.aio import AsyncLedger
 from ascertain.runtime.clock import Clock
 from ascertain.runtime.costs import Costs
@@ -38,12 +39,14 @@ class Space:
         self.watches = Watches(self.engine, ())
 
     def action(self, name: str) -> Any:
-        """Return an action for the loop; raises UnknownAction if it is not declared here."""
-        found = self.tasks.actions.get(name)
+        """Return an action for the loop; raises UnknownAction if it is not declared here. Our own
+        are nobody's to submit: a callback or a notice speaks in our name."""
+        found = None if name.startswith(OWN) else self.tasks.actions.get(name)
         if found is None:
+            declared = [n for n in self.tasks.actions if not n.startswith(OWN)]
             raise UnknownAction(
                 f"no action {name!r} in namespace {self.namespace!r}: declare it in ascertain.toml"
-                f" (there are {', '.join(sorted(self.tasks.actions)) or 'none'})",
+                f" (there are {', '.join(sorted(declared)) or 'none'})",
             )
         return found
 

@@ -46,8 +46,8 @@ ERRORS: dict[str, tuple[str, str]] = {
         "目标系统拒绝了内容，确认未执行：请提交更正后的版本。",
     ),
     "access_rejected": (
-        "The target refused the authorization.",
-        "目标系统拒绝授权，确认未执行：请更新授权。",
+        "No valid authorization for the target.",
+        "没有有效的目标系统授权，确认未执行：请更新授权。",
     ),
     "temporarily_refused": ("Not done so far.", "暂未执行，将自动再试。"),
     "gave_up": ("Not done, not tried again.", "确认未执行，不再自动再试。"),

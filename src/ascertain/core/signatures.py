@@ -93,8 +93,8 @@ def verify(
         except ValueError:
             raise NotSigned("its signed time is no number") from None
         if not abs(now - at) <= tolerance:
-            side = "older" if at < now else "later"
-            raise NotSigned(f"it was signed more than {tolerance:g} s {side} than now", old=True)
+            side = "ago" if at < now else "ahead of our clock"
+            raise NotSigned(f"it was signed more than {tolerance:g} s {side}", old=True)
     return found
 
 

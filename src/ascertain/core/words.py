@@ -279,8 +279,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "目标系统拒绝执行，确认未执行。",
     ),
     "unauthorized": (
-        "The target refused the authorization; nothing was done. Renew it, then it goes on.",
-        "目标系统拒绝授权，确认未执行。更新授权后继续。",
+        "No valid authorization for the target; nothing was done. Renew it, then let it go on.",
+        "没有有效的目标系统授权，确认未执行。更新授权后，请让它继续。",
     ),
     "gave_up": (
         "It was not done, as often as it was tried; it is not tried again by itself.",

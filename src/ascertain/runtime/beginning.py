@@ -19,6 +19,7 @@ from . import freezing, spool
 from .action import Definition, Intent
 from .asks import Read, Storing, Write
 from .attempts import may_act
+from .receipt import Receipt, receipt
 from .ticket import Options, Ticket
 
 if TYPE_CHECKING:
@@ -207,6 +208,16 @@ def _existing(engine: Engine, d: Definition, intent: Intent, found: Snapshot) ->
     return case
 
 
+def known(engine: Engine, d: Definition, intent: Intent) -> Receipt | None:
+    """Return the operation of an intent as it stands, or None while there is none; raises
+    InputMismatch where it is one of another input (law 9). Reads the store."""
+    [found] = engine.store.by_keys(engine.namespace, [(d.name, intent.key)])
+    if found is None:
+        return None
+    same(d, intent, found)
+    return replace(receipt(engine.case(found, d.terms), engine.world()), warnings=intent.warnings)
+
+
 def same(d: Definition, intent: Intent, found: Snapshot) -> None:
     """Refuse the same key with another input, naming what differs (law 9)."""
     operation = found.operation
@@ -220,7 +231,7 @@ def same(d: Definition, intent: Intent, found: Snapshot) -> None:
     raise InputMismatch(
         f"action {d.name}, key {operation.key!r}: exists with another input"
         f" ({', '.join(differ)} differ). The same key means the same effect: for a real"
-        " change submit a new version with .using(supersedes=…, reason=…)",
+        " change submit a new version that supersedes this one, and says the reason",
         operation=operation.id,
         fields=differ,
     )

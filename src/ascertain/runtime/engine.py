@@ -83,9 +83,10 @@ class Engine:
         """Return a registered action; raises UnknownAction."""
         found = self.actions.get(name)
         if found is None:
+            others = sorted(n for n in self.actions if not n.startswith("ascertain."))
             raise UnknownAction(
-                f"action {name!r} is not registered here: import the module that declares it"
-                f" (known: {', '.join(sorted(self.actions)) or 'none'})"
+                f"action {name!r} is not registered here: import the module that declares it,"
+                f" or declare it in ascertain.toml (known: {', '.join(others) or 'none'})"
             )
         return found
 

@@ -51,7 +51,10 @@ class People:
 
     def by_login(self, login: str) -> Account | None:
         """Return the account of a login, however it is spelled."""
-        found = self._store.ask(Account, "account_by_login", login=folded_login(login))
+        folded = folded_login(login)
+        if "\x00" in folded:  # PostgreSQL cannot be asked for it, so it is nobody's
+            return None
+        found = self._store.ask(Account, "account_by_login", login=folded)
         return found[0] if found else None
 
     def by_id(self, ident: str) -> Account | None:

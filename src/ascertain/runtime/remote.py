@@ -27,12 +27,14 @@ from ascertain.core.errors import (
     Refused,
     UnknownOperation,
 )
+from ascertain.core.keys import check_key
 from ascertain.core.model import (
     ActFinding,
     Attempt,
     Finding,
     Kind,
     LookFinding,
+    NotDone,
     Outcome,
     State,
     Unknown,
@@ -149,6 +151,15 @@ def cleaned(finding: Finding, more: Mapping[str, Any]) -> Any:
     return replace(kept, **facts)
 
 
+def granted_by(contract: Contract, finding: ActFinding) -> ActFinding:
+    """Return a finding in which a refusal speaks for other attempts of its key only where the
+    contract says that the target keeps refusals (law 7): no code's word is enough for that."""
+    keeps = contract.repeat.stored or contract.repeat.failed == "replayed"
+    if isinstance(finding, NotDone) and finding.stored and not keeps:
+        return replace(finding, stored=False)
+    return finding
+
+
 class RemoteWork:
     """Claims and reports of own code in one namespace; for the event loop."""
 
@@ -185,8 +196,10 @@ class RemoteWork:
         return await self._waited(at, until)
 
     async def claim_known(self, action: str, key: str, *, client: str, wait: float) -> Granted:
-        """Do what `claim` does for an operation that is there; raises UnknownOperation."""
+        """Do what `claim` does for an operation that is there; raises UnknownOperation, and
+        KeyRefused for what can be no key."""
         d = self.definition(action)
+        check_key(key, personal=True)
         until = self.engine.until(min(max(wait, 0.0), LONGEST_WAIT))
         [found] = await hop(self.engine.store.by_keys, self.engine.namespace, [(d.name, key)])
         if found is None:
@@ -326,7 +339,7 @@ class RemoteWork:
                 " `look_up`, one finding for each target key"
             )
         more = {"report": report, **({"costs": costs} if costs else {})}
-        kept = cleaned(finding, more)
+        kept = cleaned(granted_by(ticket.case.terms.contract, finding), more)
         return await self._settled(self._reporting(ticket, kept, report), receipt)
 
     def _reporting(self, ticket: Ticket, finding: ActFinding, report: str) -> Storing[Case]:

@@ -7,6 +7,7 @@ it again under the same key, with the same content; a callback has no callback o
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -26,6 +27,7 @@ from .ticket import Options
 NAME = "ascertain.callback"
 MOST = 100  # watches that are told at once
 URL = 2000  # characters of an address
+PLACE = 16  # digits of its hash, by which the callbacks of one operation are told apart
 OWNER = "operator"
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 GONE = (404, 409, 410)  # nobody waits there any more
@@ -77,7 +79,8 @@ class Watches:
         return f"host {host!r} is not one that may be called by {parts.scheme}"
 
     def line(self, operation: str, url: str) -> tuple[str, Watch]:
-        """Return the line by which an address is kept with an operation; the first one stays."""
+        """Return the line by which an address is kept with an operation: each flow that waits for
+        it is called once, however many do."""
         now = self._engine.store.now()
         return "watch_add", Watch(
             operation=operation, namespace=self._engine.namespace, url=url, asked_at=now, due_at=now
@@ -93,8 +96,10 @@ class Watches:
         action = Action(self._engine, self._engine.definition(NAME), Options())
         for watch in ready:
             body = shown(self._receipt(watch.operation), self._public_url)
-            action.enqueue(operation=watch.operation, url=watch.url, body=body)
-            store.post([Posting((("watch_told", {"operation": watch.operation}),))])
+            place = _place(watch.url)
+            action.enqueue(operation=watch.operation, place=place, url=watch.url, body=body)
+            told = {"operation": watch.operation, "url": watch.url}
+            store.post([Posting((("watch_told", told),))])
         return len(ready)
 
     def _receipt(self, operation: str) -> Receipt:
@@ -119,7 +124,10 @@ def shown(receipt: Receipt, public_url: str) -> dict[str, Any]:
 def register(ledger: Any, watches: Watches) -> None:
     """Register the action by which a ledger calls back."""
 
-    def call_back(call: Any, *, operation: str, url: str, body: dict[str, Any]) -> ActFinding:
+    def call_back(
+        call: Any, *, operation: str, place: str, url: str, body: dict[str, Any]
+    ) -> ActFinding:
+        assert place == _place(url), "the key names the address"
         watches.check(url)  # what may be called is for the configuration of now to say
         answer = call.http.request(
             "POST", url, json={"operation_id": operation, **body}, check=False,
@@ -128,9 +136,14 @@ def register(ledger: Any, watches: Watches) -> None:
         return judged(answer)
 
     ledger.action(
-        NAME, key="{operation}", owner=OWNER, contract=CONTRACT, content=["body"],
+        NAME, key="{operation}/{place}", owner=OWNER, contract=CONTRACT, content=["body"],
         on_changed="reuse", sends="call", title="callback {operation}", **RETRIES,
     )(call_back)  # fmt: skip
+
+
+def _place(url: str) -> str:
+    """Return what stands for an address in a key, which lets in nobody."""
+    return hashlib.sha256(url.encode()).hexdigest()[:PLACE]
 
 
 def judged(answer: Any) -> ActFinding:

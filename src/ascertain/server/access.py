@@ -38,6 +38,8 @@ __all__ = [
     "needs",
 ]
 REMEMBERED = 2.0  # seconds that a token found good is not looked up again
+OPERATIONS = "/v1/operations/"
+GATEWAY = "/gateway/"  # what is asked there is for the target to understand
 MOST = 10_000  # tokens remembered at once
 
 
@@ -102,7 +104,13 @@ Guest = Annotated[Caller, needs(Right.GUEST)]
 
 
 async def known(request: Request) -> Caller:
-    """Return who calls; ends the request with 401 where no door knows him."""
+    """Return who calls; ends the request with 401 where no door knows him, and where its address
+    holds a NUL: PostgreSQL cannot be asked for one, so nothing is called so."""
+    path, query = request.scope["path"], request.scope["query_string"]
+    if "\x00" in path and not path.startswith(OPERATIONS):  # they have an error of their own
+        raise ProblemError("unknown", "the path holds a NUL character, which no name has")
+    if b"%00" in query and not path.startswith(GATEWAY):
+        raise ProblemError("usage", "the query holds a NUL character, which nothing here has")
     for door in request.app.state.serving.doors:
         found: Caller | None = await door(request)
         if found is not None:

@@ -62,7 +62,10 @@ async def link_of(request: Request, secret: str) -> tuple[Link, Account | None]:
         if account is None or account.disabled_at is not None or account.held_at is not None:
             link = None
     if link is None:
-        raise ProblemError("unknown", "this link was used already, or is over: ask for a new one")
+        raise ProblemError(
+            "unknown",
+            "this link was used already, is over, or a newer one took its place: ask for a new one",
+        )
     serving.signing.guessing.right(address)
     return link, account
 

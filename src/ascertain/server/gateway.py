@@ -23,6 +23,7 @@ from ascertain.config.spaces import Space
 from ascertain.core.error_words import KEY_WARNINGS
 from ascertain.core.errors import InputRefused, SendRefused
 from ascertain.core.model import SECOND, Request, State
+from ascertain.runtime.beginning import known
 from ascertain.runtime.loop import away, hop
 from ascertain.runtime.receipt import Receipt, error_of
 from ascertain.runtime.spool import Spool
@@ -138,6 +139,8 @@ class Gateway:
             headers = dict(asked.headers)
             body = (asked.text or "").encode()
             if asked.json is not msgspec.UNSET:
+                if asked.text is not None:  # one of them would go nowhere, and nobody would know
+                    raise ProblemError("body_invalid", "give one body: json or text")
                 body = msgspec.json.encode(asked.json)
                 headers.setdefault("content-type", "application/json")
             raw = [(n.encode(), v.encode()) for n, v in headers.items()]
@@ -147,6 +150,8 @@ class Gateway:
             raise ProblemError("path_refused", f"{error}; nothing was sent") from error
         if not passage.action:
             raise ProblemError("usage", f"{asked.method} {path} only reads: use the gateway")
+        if len(body) > passage.max_body:
+            raise ProblemError("too_large", f"the body is larger than {passage.max_body} bytes")
         given = {"key": key, "method": asked.method, "path": path, "query": query, **parts}
         if body:
             named = digest_of([body], parts["boundary"])
@@ -159,7 +164,11 @@ class Gateway:
         target = self._targets.get(name)
         of = target.namespaces if target is not None else ()
         if name not in self._passages or (of and namespace not in of):
-            raise ProblemError("unknown", f"no target {name!r} is declared for the gateway here")
+            raise ProblemError(
+                "unknown",
+                f"no target {name!r} is declared for the gateway here: what may pass stands under"
+                " [[targets.NAME.gateway]] in ascertain.toml",
+            )
 
     def _address(self, asked: Asked, caller: Caller) -> tuple[str, str, str]:
         """Return the target, the path and the query, byte for byte as they were sent."""
@@ -272,7 +281,7 @@ class Gateway:
         in_hand.set(hand)
         work = _submitted(space, passage.action, given, wanted)
         task = await self.serving.in_flight.within(work, wanted.wait + GRACE)
-        receipt = task.result() if task.done() else await hop(_so_far, space, passage, wanted.key)
+        receipt = task.result() if task.done() else await hop(_so_far, space, passage, given)
         if receipt is None:
             raise ProblemError(
                 "in_progress", "it is still being begun; ask again with the same key",
@@ -375,9 +384,12 @@ async def _submitted(space: Space, action: str, given: dict[str, Any], wanted: W
     return receipt
 
 
-def _so_far(space: Space, passage: Passage, key: str) -> Receipt | None:
-    found: list[Receipt] = space.ledger.find(action=passage.action, key=key, limit=1)
-    return found[0] if found else None
+def _so_far(space: Space, passage: Passage, given: dict[str, Any]) -> Receipt | None:
+    """Read where a request's operation stands; raises InputMismatch where it is of another one,
+    since they may not have been compared yet."""
+    engine = space.engine
+    definition = engine.definition(passage.action)
+    return known(engine, definition, definition.intent(given, space.store.now()))
 
 
 def _wanted(asked: Asked, usual: float) -> Wanted:

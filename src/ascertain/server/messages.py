@@ -64,7 +64,10 @@ def decode(data: bytes | msgspec.Raw, shape: type[T]) -> T:
     try:
         return msgspec.json.decode(data, type=shape)
     except msgspec.ValidationError as error:
-        raise ProblemError("body_invalid", f"the body is not as described: {error}") from error
+        said = f"the body is not as described: {error}"
+        if shape in SHAPES:
+            said += f" ({shape.__name__} in /v1/openapi.json)"
+        raise ProblemError("body_invalid", said) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProblemError("body_malformed", f"the body is no JSON: {error}") from error
 

@@ -14,6 +14,9 @@ from ascertain.core.model import SECOND
 from ascertain.runtime import deciding, desk
 from ascertain.runtime.receipt import Receipt
 
+# µs of the first and the last second that a date can name.
+FIRST, LAST = -62_135_596_800 * SECOND, 253_402_300_799 * SECOND
+
 
 class Warned(msgspec.Struct, frozen=True):
     """What to be careful about, by its code and in words."""
@@ -105,8 +108,11 @@ def newer(found: deciding.Newer) -> Newer:
 
 
 def time(at: int | None) -> datetime | None:
-    """Return a time in µs since 1970 as a date in UTC."""
-    return None if at is None else datetime.fromtimestamp(at / SECOND, tz=UTC)
+    """Return a time in µs since 1970 as a date in UTC: the last one there is for what lies beyond,
+    as a date of another time zone may, so that what is kept can always be shown."""
+    if at is None:
+        return None
+    return datetime.fromtimestamp(min(max(at, FIRST), LAST) / SECOND, tz=UTC)
 
 
 def stamp(at: datetime | None) -> int | None:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from ascertain.config.spaces import Space
 from ascertain.core.errors import AscertainError
 from ascertain.core.model import SECOND, State
+from ascertain.runtime.beginning import known
 from ascertain.runtime.loop import hop, posted
 from ascertain.runtime.receipt import Receipt, error_of
 from ascertain.runtime.ticket import Beside
@@ -162,11 +163,11 @@ def watched(space: Space, url: str | None) -> Beside | None:
 
 
 def _so_far(space: Space, asked: Submit, key: str | None) -> Receipt | None:
-    """Read where an operation stands whose action goes on."""
-    definition = space.engine.definition(asked.action or "")
-    intent = definition.intent(asked.input, space.store.now(), key)
-    found: list[Receipt] = space.ledger.find(action=asked.action, key=intent.key, limit=1)
-    return replace(found[0], warnings=intent.warnings) if found else None
+    """Read where an operation stands whose action goes on; raises InputMismatch where it is of
+    another input, since what was asked for may not have been compared yet."""
+    engine = space.engine
+    definition = engine.definition(asked.action or "")
+    return known(engine, definition, definition.intent(asked.input, space.store.now(), key))
 
 
 def told(serving: Serving, space: Space, receipt: Receipt, *, accept: bool) -> Told:

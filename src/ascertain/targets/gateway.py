@@ -27,11 +27,21 @@ from .classify.redact import MARK, SHORTEST, is_secret
 from .credentials import Beside, Credentials, NoCredential
 from .freezing import check as check_request
 from .http import Answered, AnswerTooLarge
-from .passage import Pattern, address, headers_of, path_of, query_of, told_of
+from .passage import (
+    Pattern,
+    address,
+    credential_in,
+    headers_of,
+    overriding,
+    path_of,
+    query_of,
+    told_of,
+)
 from .template import Template
 
 INLINE_BYTES = 256 * 1024  # of a body that stands in the operation's input; more is spooled
 KEPT_BYTES = 240 * 1024  # of JSON that an answer is kept in, below what a result may have
+FORM = "application/x-www-form-urlencoded"
 _BOUNDARY = re.compile(r'(;\s*boundary=)("[^"]{1,200}"|[^\s;"]{1,200})', re.IGNORECASE)
 _PLAIN = re.compile(r"[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]*")
 # What a request is made of, as the input of its operation; see `described_as`.
@@ -104,8 +114,11 @@ class Gateway(Template):
         query_of(str(given.get("query", "")).encode())
         if not self.pattern.matches(method, path):
             raise InputRefused(f"{method} {path} is not {self.pattern.text}")
+        self._check_query(str(given.get("query", "")))
         pairs = given.get("headers", [])
-        passing = headers_of((str(n).encode(), str(v).encode()) for n, v in pairs)
+        if not _is_pairs(pairs):
+            raise InputRefused("headers is no list of names and values, each a pair of texts")
+        passing = headers_of((n.encode(), v.encode()) for n, v in pairs)
         manners = headers_of([(b"accept", str(given.get("accept", "")).encode())])
         told = [v for _, v in manners.frozen]
         if [list(p) for p in passing.frozen] != [list(p) for p in pairs] or (
@@ -114,9 +127,18 @@ class Gateway(Template):
             raise InputRefused("headers: not all of them may pass to a target")
         self._check_body(given)
 
+    def _check_query(self, query: str) -> None:
+        """Refuse a credential where it would be kept: with the input, and as what was frozen."""
+        if name := credential_in(query):
+            fix = "send it in a header" if self.own else "declare it as auth.query of the target"
+            raise InputRefused(f"the query has a credential ({name}), which would be kept: {fix}")
+
     def _check_body(self, given: Mapping[str, Any]) -> None:
         body = given.get("body")
         data, large = content_of(body)
+        media = next((v for n, v in given.get("headers", []) if n == "content-type"), "")
+        if media.partition(";")[0].strip().lower() == FORM and overriding(data):
+            raise InputRefused("the form would name another method (_method)")
         named = large.sha256 if large is not None else "" if body is None else digest_of(
             [data], str(given.get("boundary", "")))  # fmt: skip
         multipart = large is not None and given.get("boundary")
@@ -213,6 +235,14 @@ class Gateway(Template):
         if hand is None:
             raise NoCredential("its caller's credentials are not here", NotDoneKind.TRANSIENT)
         return Beside(headers=dict(hand.credentials))
+
+
+def _is_pairs(given: Any) -> bool:
+    return isinstance(given, list | tuple) and all(
+        isinstance(pair, list | tuple) and len(pair) == len(("name", "value"))
+        and all(isinstance(text, str) for text in pair)
+        for pair in given
+    )  # fmt: skip
 
 
 def described_as(
@@ -347,7 +377,7 @@ def _in_query(query: str, place: str, key: str) -> str:
 def _in_body(data: bytes, media: str, place: str, key: str) -> bytes:
     """Put our key into a JSON object or a form; of a place at the top nothing else changes."""
     kind = media.partition(";")[0].strip().lower()
-    if kind == "application/x-www-form-urlencoded":
+    if kind == FORM:
         return _in_query(data.decode("latin-1"), place, key).encode("latin-1")
     try:
         found = msgspec.json.decode(data) if "json" in kind else None

@@ -53,6 +53,9 @@ _NOISE = frozenset({
     "upgrade-insecure-requests",
 })  # fmt: skip
 _NOISES = ("x-b3-", "x-ot-")
+# WooCommerce takes these in the query, and n8n offers to send them there.
+_CONSUMER = re.compile(r"consumer-?key", re.IGNORECASE)
+_PAGES = re.compile(r"(page|next|continuation|cursor|sync)-?token$", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _TRACE = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")  # W3C, level 1
 # Of an answer, what the caller is told beside its body.
@@ -110,11 +113,31 @@ def query_of(raw: bytes) -> str:
         raise InputRefused(f"the query has more than {QUERY} characters")
     if not _QUERY.fullmatch(raw) or _PERCENT.search(raw):
         raise InputRefused("the query has characters that no query holds: encode them (RFC 3986)")
-    for part in re.split(rb"[&;]", raw):
-        name = unquote_to_bytes(part.partition(b"=")[0].replace(b"+", b" ")).strip().lower()
-        if name.decode("latin-1") in _OVERRIDING:
-            raise InputRefused("the query would name another method (_method)")
+    if overriding(raw):
+        raise InputRefused("the query would name another method (_method)")
     return raw.decode("ascii")
+
+
+def overriding(raw: bytes) -> bool:
+    """Tell whether a field of a query, or of a form, would name another method."""
+    return any(name.lower() in _OVERRIDING for name in names_of(raw))
+
+
+def names_of(raw: bytes) -> Iterator[str]:
+    """Give the names of the fields of a query or a form, as their readers decode them."""
+    for part in re.split(rb"[&;]", raw):
+        name = part.partition(b"=")[0].replace(b"+", b" ")
+        yield unquote_to_bytes(name).strip().decode("latin-1")
+
+
+def credential_in(query: str) -> str:
+    """Return the name of a query's first field that carries a credential, going by its name, or
+    nothing. What says where a list goes on is none."""
+    for name in names_of(query.encode()):
+        plain = name.replace("_", "-")
+        if (is_secret(plain) or _CONSUMER.fullmatch(plain)) and not _PAGES.search(plain):
+            return name
+    return ""
 
 
 def address(base: str, path: str, query: str) -> str:

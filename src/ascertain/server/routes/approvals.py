@@ -124,13 +124,18 @@ def may_answer(serving: Serving, caller: Caller, role: str) -> bool:
 async def _mine(request: Request, caller: Caller, ident: str) -> tuple[Approving, Ask]:
     """Return an ask that this person may answer; else the request ends with 403 or 404."""
     approving, ask = await _ask(request, caller, ident)
-    if not may_answer(request.app.state.serving, caller, ask.role):
+    answers_himself(request.app.state.serving, caller, ask.role)
+    return approving, ask
+
+
+def answers_himself(serving: Serving, caller: Caller, role: str) -> None:
+    """End the request where a caller may not answer in a role."""
+    if not may_answer(serving, caller, role):
         raise ProblemError(
             "forbidden",
-            f"{caller.actor} may not answer as {ask.role}: [approvers] names who may, and no token"
+            f"{caller.actor} may not answer as {role}: [approvers] names who may, and no token"
             " ever does",
         )
-    return approving, ask
 
 
 def _operation(request: Request, receipt: Receipt) -> Response:

@@ -24,8 +24,10 @@ from ascertain.runtime.links import GUEST_FOR, ID
 from ascertain.runtime.loop import hop
 from ascertain.server import shown
 from ascertain.server.access import Approver, Caller, Guest
+from ascertain.server.finding import known_id
 from ascertain.server.messages import answer, documented, read_body
 from ascertain.server.problems import ProblemError
+from ascertain.server.routes.approvals import answers_himself
 from ascertain.server.serving import Serving
 from ascertain.server.signing import cookie, csrf_of, guest_of
 
@@ -114,17 +116,20 @@ class GuestAnswered(msgspec.Struct, frozen=True):
     **documented(GuestLinkMade, status=201, body=NewGuestLink, problems=(404, 409)),
 )
 async def give_link(operation: str, request: Request, caller: Approver) -> Response:
-    """Give one person, who has no account, a link to approve or reject exactly this request."""
+    """Give one person, who has no account, a link to approve or reject exactly this request. Only
+    who may answer it himself can do that."""
     serving: Serving = request.app.state.serving
     asked = await read_body(request, NewGuestLink, SMALL)
 
     def give() -> GuestLinkMade:
         ledger = serving.space(caller.namespace).ledger
-        open_now = [a for a in _consents(ledger.asked(operation)) if a.state == "asked"]
+        open_now = [a for a in _consents(ledger.asked(known_id(operation))) if a.state == "asked"]
         mine = [a for a in open_now if asked.role in ("", a.role)]
         if len(mine) != 1:
             roles = ", ".join(a.role for a in open_now) or "none"
             raise Refused(f"name the role that is asked now: {roles}", operation=operation)
+        # Else whoever approves anything could answer in every role, through a guest of his own.
+        answers_himself(serving, caller, mine[0].role)
         made = serving.accounts.links.guest(
             caller.namespace, mine[0].operation, mine[0].digest, role=mine[0].role, to=asked.to,
             who=caller.who, lasts=asked.hours * HOUR,
@@ -138,7 +143,7 @@ async def give_link(operation: str, request: Request, caller: Approver) -> Respo
 async def links(operation: str, request: Request, caller: Approver) -> Response:
     """List the links that were given out for an operation."""
     serving: Serving = request.app.state.serving
-    ident = (await hop(serving.space(caller.namespace).ledger.get, operation)).id
+    ident = (await hop(serving.space(caller.namespace).ledger.get, known_id(operation))).id
     found = await hop(serving.accounts.links.list, caller.namespace, ident)
     return answer(GuestLinks([_given(link) for link in found]))
 
@@ -150,7 +155,7 @@ async def take_link_back(operation: str, link: str, request: Request, caller: Ap
     """Take a link back that was not used."""
     serving: Serving = request.app.state.serving
     kept = serving.accounts.links
-    for one in await hop(kept.list, caller.namespace, operation):
+    for one in await hop(kept.list, caller.namespace, known_id(operation)):
         if one.hash[:ID] == link:
             await hop(kept.end, one, who=caller.who)
             return Response(status_code=204)

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ascertain.core.errors import AscertainError
+from ascertain.core.intake import NotAnEvent
 from ascertain.core.model import SECOND, State
 from ascertain.runtime.intake import Made, checked, said
 from ascertain.runtime.loop import hop, posted
@@ -109,7 +110,7 @@ async def flow_action(name: str, request: Request) -> Response:
     try:
         found = intake.evaluated(event)
         wanted = [checked(space.engine, plan, intake.store.now()) for plan in found.plans]
-    except (MappingFailed, AscertainError) as error:
+    except (MappingFailed, NotAnEvent, AscertainError) as error:  # e.g. its body is gone
         await posted(serving.store, intake.ending(event, "failed", said(error)))
         raise ProblemError("body_invalid", f"hook {name}: {said(error)}") from error
     if found.ignored:

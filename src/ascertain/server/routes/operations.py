@@ -46,7 +46,7 @@ CONCURRENCY = 32  # operations of a batch at once, unless it says otherwise; all
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Up to 1,000 operations, each as it would be submitted alone.
+    """Up to 1,000 operations, each a `Submit` as it would be sent alone.
 
     `wait`: how long the whole answer may take; what is not begun by then is not recorded, and
     answered with the problem `not_begun`. `concurrency`: how many are under way at once.

@@ -17,7 +17,7 @@ from ascertain.server.given_key import HEADERS, key_of
 from ascertain.server.messages import answer, documented, read_body
 from ascertain.server.problems import ProblemError
 from ascertain.server.serving import Serving
-from ascertain.server.submitting import Name
+from ascertain.server.submitting import GRACE, SOON, Name
 
 router = APIRouter(prefix="/v1/pins", tags=["pins"])
 ESCAPED = 6  # characters of JSON that one character may take
@@ -57,7 +57,13 @@ async def pin(request: Request, caller: Writer) -> Response:
     space = serving.space(caller.namespace)
     run = await space.runs.named(asked.run) if asked.run else None
     work = space.pins.pin(key, asked.value, run=run)
-    receipt = (await serving.in_flight.within(work, serving.table.wait)).result()
+    task = await serving.in_flight.within(work, serving.table.wait + GRACE)
+    if not task.done():
+        raise ProblemError(
+            "in_progress", f"{key!r} is still being pinned: ask again with the same key",
+            retry_after=SOON,
+        )  # fmt: skip
+    receipt = task.result()
     error = error_of(receipt)
     if error is not None:
         raise error

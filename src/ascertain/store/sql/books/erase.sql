@@ -66,7 +66,7 @@ where (hash, namespace, action, key) in (
 -- name: erase_watches
 -- Whom to tell.
 delete from watch
-where operation in (
+where due_at is null and operation in (
     select w.operation from watch as w where w.namespace = :namespace and w.due_at is null
     limit :limit
 );

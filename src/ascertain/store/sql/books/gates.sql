@@ -60,12 +60,14 @@ order by operation
 limit :most;
 
 -- name: watch_add
--- The first one stays.
+-- Each flow that waits for an operation is told, the first ones of very many.
 insert into watch (
     operation, namespace, url, asked_at, due_at
-) values (
-    :operation, :namespace, :url, :asked_at, :due_at
 )
+select
+    cast(:operation as text), cast(:namespace as text), cast(:url as text),
+    cast(:asked_at as bigint), cast(:due_at as bigint)
+where (select count(*) from watch where operation = :operation) < 100
 on conflict do nothing;
 
 -- name: watch_ready
@@ -80,12 +82,13 @@ where namespace = :namespace and due_at is not null and (
             and unsettled.state in ('done', 'not_done', 'accepted')
     )
 )
-order by due_at, operation
+order by due_at, operation, url
 limit :most;
 
 -- name: watch_told
 -- Told: it is not looked at any more.
-update watch set due_at = null where operation = :operation and due_at is not null;
+update watch set due_at = null
+where operation = :operation and url = :url and due_at is not null;
 
 -- name: export_gate
 -- In the order of its key, so that two exports compare line by line.
@@ -93,4 +96,4 @@ select * from gate order by namespace, target;
 
 -- name: export_watch
 -- In the order of its key, so that two exports compare line by line.
-select * from watch order by operation;
+select * from watch order by operation, url;

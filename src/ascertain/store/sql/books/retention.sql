@@ -29,7 +29,7 @@ where (namespace, source, event, id) in (
 -- name: retention_watches
 -- Whoever asked was told.
 delete from watch
-where operation in (
+where due_at is null and operation in (
     select w.operation from watch as w
     where w.due_at is null and w.asked_at < :before
     limit :limit

@@ -218,7 +218,7 @@ create table watch (
     url text collate "C" not null,
     asked_at bigint not null,
     due_at bigint,
-    primary key (operation)
+    primary key (operation, url)
 );
 
 create index watch_due on watch (due_at) where due_at is not null;

@@ -219,7 +219,7 @@ create table watch (
     url text not null,
     asked_at integer not null,
     due_at integer,
-    primary key (operation)
+    primary key (operation, url)
 ) strict, without rowid;
 
 create index watch_due on watch (due_at) where due_at is not null;
