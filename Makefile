@@ -1,6 +1,6 @@
 # `make` lists what there is. `make demo` and `make test` need git, make and Python 3.11 with venv.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test accept-full prove crash bench bench-peers lint type fmt docs pins clean
+.PHONY: help setup demo test screenshots accept-full prove crash bench bench-peers lint type fmt docs pins clean
 MAKEFLAGS += --no-print-directory
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -43,6 +43,9 @@ bench: setup ## measure against the bare drivers (6 min), e.g. make bench ARGS=-
 
 bench-peers: $(PEERS)/ready ## measure beside other libraries (5 min), ARGS=--quick one
 	$(PEERS)/bin/python -m bench.peers.run $(ARGS)
+
+screenshots: setup ## pictures of the console into build/screenshots; ARGS=docs: of the README
+	PYTHONPATH=tests $(BIN)/python -m console.screenshots $(ARGS)
 
 lint: .venv/ready-lint ## check style, formatting and import direction
 	$(BIN)/ruff check

@@ -18,6 +18,7 @@ from typing import Any
 import apsw
 from bench import (
     batches,
+    console,
     counting,
     crowd,
     finding,
@@ -68,6 +69,7 @@ GOALS: dict[str, tuple[float, bool]] = {
     "sqlite_figures_month_by_hour_p95_ms": (100, False),
     "postgres_figures_month_p95_ms": (100, False),
     "postgres_figures_month_by_hour_p95_ms": (100, False),
+    "console_slowest_p95_ms": (100, False),
     "import_ms": (60, False),
     "sqlite_idle_worker_mb": (60, False),
     "postgres_idle_worker_mb": (60, False),
@@ -89,6 +91,7 @@ def measures(at: Place, *, quick: bool, big: int) -> dict[str, Callable[[], dict
     found["server"] = lambda: server.server(at, quick=quick)
     found["intake_sqlite"] = lambda: intake.intake(at, "sqlite", quick=quick)
     found["up"] = lambda: up.up(quick=quick)
+    found["console"] = lambda: console.console(at, size=big, quick=quick)
     found["import"] = lambda: small.importing(quick=quick)
     sizes = (10_000 if quick else 100_000, big)
     for kind in STORES:

@@ -39,14 +39,29 @@ What stands in the way is a problem (RFC 9457, `application/problem+json`): its 
 now and who does it, `link` where a person sees it, and `user_message` is safe to show to an end
 user. **What is not resolved is an error status**, so that a tool that knows only success and
 failure stops; `on_unresolved: "accept"` answers 202 instead.
+
+A first operation, of an action `order` that `ascertain.toml` declares; sent again it answers the
+same, with `"reused": true`, and nothing is done:
+
+```sh
+curl "$ASCERTAIN/v1/operations" -H "Authorization: Bearer $TOKEN" \\
+  -H "Content-Type: application/json" -d '{"action": "order", "input": {"name": "A-1"}}'
+```
 """,
         """# HTTP API
 
 本页由 `docs/generate.py` 根据代码生成，请勿修改。服务器在 `/v1/openapi.json` 提供同样内容的 OpenAPI 文档。
 
-每个请求都要带令牌 `Authorization: Bearer asc_…`（用 `ascertain token new` 生成）或某人的会话；二者各属于一个空间，看不到其他空间的任何内容。请求正文为 UTF-8 JSON，不接受未说明的字段；时间为带时区的 ISO 8601，答复中一律为 UTC。列表形如 `{"items": […], "next": …}`：把 `next` 作为 `after` 传回，直到它为 null；一页可能少于所求的条数甚至为空，而后面仍有内容。
+每个请求都要带令牌 `Authorization: Bearer asc_…`（用 `ascertain token new` 生成）或某人的会话；二者各属于一个空间，看不到其他空间的任何内容。请求正文为 UTF-8 JSON，不接受未说明的字段；时间为带时区的 ISO 8601，答复中一律为 UTC。列表形如 `{"items": […], "next": …}`：把 `next` 作为 `after` 传回，直到它为 null；一页的条数可能少于请求的条数，甚至为空，而后面仍有内容。
 
 出现障碍时返回 problem（RFC 9457，`application/problem+json`）：`type` 为 `urn:ascertain:problem:` 加下表中稳定的 `code`；`next_step` 说明接下来发生什么、由谁处理，`link` 是供人查看的地址，`user_message` 可以直接显示给最终用户。**尚未查实的一律以错误状态码返回**，让只认成功与失败的工具停下；传 `on_unresolved: "accept"` 则改为返回 202。
+
+第一项业务操作（`order` 是 `ascertain.toml` 中声明的动作）；再发一次得到同样的答复，`"reused": true`，不会再执行：
+
+```sh
+curl "$ASCERTAIN/v1/operations" -H "Authorization: Bearer $TOKEN" \\
+  -H "Content-Type: application/json" -d '{"action": "order", "input": {"name": "A-1"}}'
+```
 """,
     ),
     "routes": ("Routes", "接口"),
