@@ -158,6 +158,19 @@ def test_a_body_that_comes_fast_enough_has_its_time(home: Home, quick: None) -> 
         assert said(one)[0] == 200
 
 
+def test_the_rest_of_a_body_that_was_refused_is_no_head(home: Home) -> None:
+    rest = bytes(4 * HEAD_BYTES)
+    with connected(home) as one:
+        one.sendall(request(home, b"", length=64 << 20))
+        assert said(one)[0] == 413
+        for _ in range(4):
+            one.sendall(rest)
+            time.sleep(0.05)
+        one.settimeout(0.5)
+        with pytest.raises(TimeoutError):  # neither a second answer nor an end
+            one.recv(1)
+
+
 def test_who_sends_no_more_still_gets_his_answer(home: Home) -> None:
     with connected(home) as whole, connected(home) as half:
         whole.sendall(request(home, BODY))

@@ -66,7 +66,9 @@ class Bounded(HttpToolsProtocol):
         super().data_received(data)
         cycle = self._asked()
         if not self.in_head and cycle is not None and cycle.response_complete:
-            if self.timeout_keep_alive_task is None and not self.pipeline:
+            # Of a request that was answered early, the rest of the body may still come.
+            idle = not cycle.more_body and not self.pipeline
+            if self.timeout_keep_alive_task is None and idle:
                 # Blank lines, which begin no request, and have stopped the timer all the same.
                 self.in_head, self.head_at, self.since = True, self.received, self.loop.time()
         elif self.in_head and self.received - self.head_at > HEAD_BYTES:
