@@ -200,7 +200,7 @@ def test_a_nul_is_refused_before_the_store_is_asked(
         anna = desk.as_("anna", " ".join(Right))
         found = {path: anna.get(path) for path in NUL_PATHS}
         told = {path: one.status_code for path, one in found.items()}
-        assert told == {path: 400 if "?" in path else 404 for path in NUL_PATHS}
+        assert told == {path: 422 if "?" in path else 404 for path in NUL_PATHS}
         claimed = work(home, "claim", action="own", key="a\x00")
         assert (claimed.status_code, claimed.json()["code"]) == (400, "key_refused")
 

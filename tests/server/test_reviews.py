@@ -326,10 +326,14 @@ def test_no_character_of_a_request_is_too_much_for_the_store(desk: Desk, target:
     anna = desk.as_("anna")
     for path in ("reviews/%00", "approvals/%00", "bulk/%00", "approvals/%F0%9F"):
         assert anna.get(f"/v1/{path}").status_code in (404, 422), path
-    for query in ("approvals?role=%00", "approvals?after=%00", "bulk?after=%00"):
+    for query in (
+        "approvals?role=%00",
+        "approvals?after=%00",
+        "bulk?after=%00",
+        "reviews?owner=%00",
+    ):
         assert anna.get(f"/v1/{query}").status_code == 422, query
-    for query in ("reviews?after=%00", "reviews?owner=%00", "reviews?after=9-9"):
-        assert anna.get(f"/v1/{query}").status_code == 200, query
+    assert anna.get("/v1/reviews?after=9-9").status_code == 200
     for body in ({"text": "\x00"}, {"text": ""}, {"text": 1}, {}):
         assert anna.post(f"/v1/reviews/{item['id']}/note", json=body).status_code == 422
     odd = {"action": "take", "ids": ["\x00"]}

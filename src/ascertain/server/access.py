@@ -110,7 +110,8 @@ async def known(request: Request) -> Caller:
     if "\x00" in path and not path.startswith(OPERATIONS):  # they have an error of their own
         raise ProblemError("unknown", "the path holds a NUL character, which no name has")
     if b"%00" in query and not path.startswith(GATEWAY):
-        raise ProblemError("usage", "the query holds a NUL character, which nothing here has")
+        said = "the query holds a NUL character, which nothing here has"
+        raise ProblemError("body_invalid", said)
     for door in request.app.state.serving.doors:
         found: Caller | None = await door(request)
         if found is not None:
