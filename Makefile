@@ -8,7 +8,10 @@ UV := $(shell command -v uv)
 BIN := .venv/bin
 PEERS := build/venv-peers
 FULL := build/full
-WORKERS ?= 2
+# More than there are processors, because most tests wait for something.
+WORKERS ?= 4
+# Seconds; .ci/run allows more, so that a busy machine still says what is right.
+TEST_WITHIN ?= 720
 SEEDS ?= 2000
 KILLS ?= 2000
 ARGS ?=
@@ -24,7 +27,7 @@ demo: setup ## watch answers get lost, and what happens then
 
 test: setup ## run the tests, e.g. make test ARGS="tests/core -x"
 	@$(BIN)/python tests/packages.py
-	$(BIN)/pytest -n $(WORKERS) --session-timeout=720 $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --session-timeout=$(TEST_WITHIN) $(ARGS)
 
 accept-full: setup ## more targets, installed into build/full (5 min, 1.4 GB); then docs/targets.md
 	$(BIN)/python tests/acceptance/full/install.py $(FULL)

@@ -86,6 +86,7 @@ def test_a_person_comes_in_by_the_link_and_decides(
     seat.goto("/runs/autumn-eu")
     assert page.locator(".cells .unk").count() == 1  # D alone: B has turned green
     assert page.locator(".cells .q").count() == 1  # E: nobody has asked for it
+    assert page.locator("pre.frozen").inner_text().split() == ["lamp%2FE"]
 
 
 def test_a_whole_decision_by_keyboard_alone(seats: Any, office: Office, target: Shop) -> None:

@@ -315,7 +315,7 @@ def test_on_postgresql_too(make_shop: MakeShop, postgres_database: str) -> None:
     assert [w.operation for w in store.ask(Watch, "watch_ready", namespace="default", most=5)] == [
         held.id
     ]  # fmt: skip
-    store.post([Posting((("watch_told", {"operation": held.id}),))])
+    store.post([Posting((("watch_told", {"operation": held.id, "url": "https://x.test"}),))])
     assert store.ask(Watch, "watch_ready", namespace="default", most=5) == []
 
 

@@ -252,11 +252,13 @@ def test_pages_roles_and_other_namespaces(desk: Desk) -> None:
     seen, after = [], ""
     for _ in range(4):
         page = eva.get("/v1/approvals", params={"role": "editor", "limit": 2, "after": after})
-        seen += [i["key"] for i in page.json()["items"]]
+        seen += [(i["id"], i["key"]) for i in page.json()["items"]]
         after = page.json()["next"]
         if after is None:
             break
-    assert seen == list("ABCDE")
+    # By their operations' ids, which are in order of the millisecond.
+    assert seen == sorted(seen)
+    assert sorted(key for _, key in seen) == list("ABCDE")
     one = asked(desk, role="legal")[0]
     assert len(asked(desk, operation=one["operation"])) == 2
     other = desk.as_("eva", space="other")

@@ -116,6 +116,17 @@ def test_a_server_makes_no_store_and_no_configuration(tmp_path: Path, target: Sh
         assert "There is no store" in storeless.log()
 
 
+@pytest.mark.timeout(60)
+def test_a_start_says_whose_credential_is_missing(tmp_path: Path, target: Shop) -> None:
+    auth = 'auth = {{ bearer = {{ env = "NOT_GIVEN" }} }}'
+    config = SHOP.replace("[targets.shop]", f"[targets.shop]\n{auth}", 1)
+    written(tmp_path, target, config)
+    with process(tmp_path, "up", "--port", "0") as up:
+        until(lambda: "NOT_GIVEN is not set" in up.log())
+        up.send()
+        assert up.ended() == 0
+
+
 # --- apart: servers and workers ------------------------------------------------------------
 
 

@@ -49,6 +49,14 @@ def test_a_commit_is_forced_to_the_disk(tmp_path):
     store.close()
 
 
+def test_a_new_store_is_for_its_owner_alone(tmp_path):
+    store = SqliteStore(tmp_path / "ascertain.db")
+    store._write_connection()
+    modes = {one.name: one.stat().st_mode & 0o777 for one in tmp_path.glob("ascertain.db*")}
+    assert modes["ascertain.db"] == modes["ascertain.db-wal"] == 0o600, modes
+    store.close()
+
+
 def test_a_store_of_a_newer_version_is_refused(tmp_path):
     path = tmp_path / "ascertain.db"
     store = SqliteStore(path)

@@ -20,7 +20,7 @@ from ascertain.store.base import Store
 from . import starter
 from .base import FINE, Cmd, Settings, Told, option
 from .opening import application, config_file, the_store
-from .out import emit_line
+from .out import clean, emit_line
 
 if TYPE_CHECKING:
     from ascertain.config.reading import Understood
@@ -213,4 +213,8 @@ class Running:
             click.echo(self.settings.say("serve.listening", url=self.there.url))
             if link:
                 click.echo(self.settings.say("serve.first", link=link))
+            for name, credential in self.understood.credentials.items():
+                if what := "; ".join(credential.unset()):
+                    said = self.settings.say("config.unset", target=name, what=what)
+                    click.echo(clean(said), err=True)
         sys.stdout.flush()

@@ -132,6 +132,10 @@ class SqliteStore(reads.SharedVerbs):
         if self._dead is not None:
             raise self._dead
         if self._writer is None:
+            # It holds what people sent: what SQLite makes by itself follows the umask, and its
+            # further files take the mode of this one.
+            with suppress(OSError):  # it exists, or cannot be made, which the next line says
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
             new = Connection(self.path, self._timeout)
             try:
                 self._configure(new)

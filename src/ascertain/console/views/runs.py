@@ -55,6 +55,7 @@ async def run(run: str, request: Request, me: Signed) -> Response:
         counts: dict[str, int] = {}
         for one in stands.members:
             counts[one.standing] = counts.get(one.standing, 0) + 1
-        return {"run": found, "stands": stands, "counts": counts}
+        missing = "\n".join(one.key for one in stands.members if one.standing == "missing")
+        return {"run": found, "stands": stands, "counts": counts, "missing": missing}
 
     return own_page(request, me, "run.html", glyphs=GLYPHS, cells=CELLS, **(await hop(read)))
