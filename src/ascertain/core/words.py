@@ -340,8 +340,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "目标系统中未查到。",
     ),
     "not_done": (
-        "The target said that it did nothing.",
-        "目标系统表示未执行。",
+        "This attempt is known to have done nothing.",
+        "已确定本次尝试未产生任何结果。",
     ),
 }
 HELD_CODES = tuple(
