@@ -49,7 +49,10 @@ def test_a_commit_is_forced_to_the_disk(tmp_path):
     store.close()
 
 
-def test_a_new_store_is_for_its_owner_alone(tmp_path):
+def test_a_new_store_is_for_its_owner_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    SqliteStore(":memory:")._write_connection()
+    assert list(tmp_path.iterdir()) == []
     store = SqliteStore(tmp_path / "ascertain.db")
     store._write_connection()
     modes = {one.name: one.stat().st_mode & 0o777 for one in tmp_path.glob("ascertain.db*")}

@@ -132,10 +132,8 @@ class SqliteStore(reads.SharedVerbs):
         if self._dead is not None:
             raise self._dead
         if self._writer is None:
-            # It holds what people sent: what SQLite makes by itself follows the umask, and its
-            # further files take the mode of this one.
-            with suppress(OSError):  # it exists, or cannot be made, which the next line says
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
+            if not self._memory:
+                self._make_private()
             new = Connection(self.path, self._timeout)
             try:
                 self._configure(new)
@@ -144,6 +142,12 @@ class SqliteStore(reads.SharedVerbs):
                 raise
             self._writer = new
         return self._writer
+
+    def _make_private(self) -> None:
+        """Make the file for its owner alone, since it holds what people sent: SQLite by itself
+        follows the umask, and gives its further files the mode of this one."""
+        with suppress(OSError):  # it exists, or cannot be made, which opening it says
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
 
     def _configure(self, new: Connection) -> None:
         if not new.writable:
