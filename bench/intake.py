@@ -136,7 +136,7 @@ def serve(config: str, store: str) -> None:
     """Serve the configuration on a port of its own, which is printed."""
     from ascertain import open_store
     from ascertain.config import checked, read_config
-    from ascertain.server.running import server
+    from ascertain.server.running import loaded_for_good, server
     from ascertain.server.serving import Serving
 
     listening = socket.socket()
@@ -144,7 +144,9 @@ def serve(config: str, store: str) -> None:
     listening.listen(1024)
     serving = Serving(open_store(store), checked(read_config(config)))
     print(listening.getsockname()[1], flush=True)
-    server(serving, "127.0.0.1", 0).run(sockets=[listening])
+    running = server(serving, "127.0.0.1", 0)
+    running.ready = loaded_for_good  # as `ascertain serve` does
+    running.run(sockets=[listening])
 
 
 def intake(at: Place, kind: str, *, quick: bool) -> dict[str, float]:

@@ -7,7 +7,6 @@ import os
 import socket
 import sys
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -165,7 +164,7 @@ class Running:
         from ascertain.config.working import Workers
         from ascertain.console.app import attach
         from ascertain.server.logs import log_from_now
-        from ascertain.server.running import room_for_connections, server
+        from ascertain.server.running import loaded_for_good, room_for_connections, server
         from ascertain.server.serving import Serving
         from ascertain.server.tracing import trace_from_now
 
@@ -177,9 +176,14 @@ class Running:
         trace_from_now()
         room_for_connections()
         made = server(serving, self.there.host, self.there.port, attach)
-        made.ready = partial(self.tell, serving)
+
+        def ready() -> None:
+            loaded_for_good()
+            self.tell(serving)
+
+        made.ready = ready
         if worker:
-            workers = Workers(self.understood, serving.spaces)
+            workers = Workers(self.understood, serving.spaces, intake=serving.receiving.wake)
             self.start(workers, serving, made)
         made.run(sockets=[self.there.socket])
         if not self.settings.json:

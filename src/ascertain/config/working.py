@@ -31,8 +31,10 @@ class Workers:
     def __init__(
         self, understood: Understood, spaces: Spaces, *, every: float = EVERY,
         told: Told | None = None, threads: int | None = None,
+        intake: Callable[[], int] | None = None,
     ) -> None:  # fmt: skip
-        """Start nothing yet. `told` is called with what each sweep did, on its own thread."""
+        """Start nothing yet. `told` is called with what each sweep did, on its own thread;
+        `intake` as for `chores`."""
         self._told = told
         recovering = [
             Chore(
@@ -41,7 +43,7 @@ class Workers:
             )
             for space in spaces
         ]  # fmt: skip
-        found = [*recovering, *chores(understood, spaces)]
+        found = [*recovering, *chores(understood, spaces, intake)]
         self.runner = Runner(found) if threads is None else Runner(found, threads=threads)
 
     def start(self) -> None:

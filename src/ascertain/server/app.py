@@ -89,7 +89,6 @@ def build(serving: Serving) -> FastAPI:
         openapi_url="/v1/openapi.json",
     )
     app.state.serving = serving
-    app.router.routes += hooks.FIRST
     for routes in ROUTES:
         app.include_router(routes.router)
     app.add_exception_handler(AscertainError, _told)

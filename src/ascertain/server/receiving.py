@@ -5,6 +5,7 @@ an answer at once. The work comes after the answer.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl
@@ -24,8 +25,10 @@ from .problems import ProblemError
 
 BODY_WITHIN = 10.0  # seconds that a sender has for a body; the vendors' own time-outs are shorter
 HELD = 64 * 1024 * 1024  # bytes of bodies that are being read at once
-BUSY = 8  # deliveries being received while which processing waits
-PAUSE = 0.25  # seconds that it waits then at most: some is always processed
+TOGETHER = 16  # events that are processed in one go: Python runs nothing else meanwhile
+FULL = 0.9  # of a processor: what receiving and processing may take together, so that none waits
+LEAST = 0.2  # of the time: some is always processed
+GATHER = 0.02  # seconds in which the next ones come together, where there were only a few
 QUERY = 100  # parameters of a query
 
 
@@ -44,8 +47,12 @@ class Receiving:
         """Receive for the hooks of an intake; once it is `stopping` nothing more is processed."""
         self.intake, self._in_flight, self._stopping = intake, in_flight, stopping
         self._held = 0  # bytes
-        self._receiving = 0  # deliveries
         self._wanted = self._working = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def begin(self) -> None:
+        """Serve on the running loop from now on."""
+        self._loop = asyncio.get_running_loop()
 
     # --- in ---
 
@@ -55,16 +62,12 @@ class Receiving:
         """Receive one delivery; what it says is durable when it returns. Returns the answer,
         and whether there is something to process. Raises ProblemError: nothing was recorded."""
         hook = self.hook(name, test=test)
-        self._receiving += 1
-        try:
-            message = await self._message(hook, scope, receive)
-            challenge, signature = self._verified(hook, message)
-            if challenge is not None:
-                return challenge, False
-            arrived = self._arrived(hook, message, signature)
-            new = await self.intake.receive(hook, arrived, test=test)
-        finally:
-            self._receiving -= 1
+        message = await self._message(hook, scope, receive)
+        challenge, signature = self._verified(hook, message)
+        if challenge is not None:
+            return challenge, False
+        arrived = self._arrived(hook, message, signature)
+        new = await self.intake.receive(hook, arrived, test=test)
         return Received(event=arrived.event, new=new), new and not test
 
     async def signed(self, name: str, scope: Any, receive: Any) -> tuple[Hook, Arrived]:
@@ -172,17 +175,38 @@ class Receiving:
             self._working = True
             _ = await self._in_flight.within(self._work(), 0)
 
+    def wake(self) -> int:
+        """Have what a killed process left behind processed here, from a thread: a worker in this
+        process leaves it to us, since only we know how much is arriving. Returns 0."""
+        if self._loop is not None and not self._stopping():
+            asyncio.run_coroutine_threadsafe(self.process_soon(), self._loop)
+        return 0
+
     async def _work(self) -> None:
+        clock = asyncio.get_running_loop().time
+        load = 0.0  # processors that this process used while nothing was processed
         try:
             while self._wanted and not self._stopping():
                 self._wanted = False
-                if self._receiving >= BUSY:
-                    await asyncio.sleep(PAUSE)
-                self._wanted = bool(await hop(self.intake.process)) or self._wanted
+                began = clock()
+                done = await hop(self.intake.process, TOGETHER)
+                self._wanted = done > 0 or self._wanted
+                ended, used = clock(), time.process_time()
+                pause = rest(ended - began, load)
+                await asyncio.sleep(pause if done >= TOGETHER else max(pause, GATHER))
+                load = (time.process_time() - used) / max(clock() - ended, 1e-6)
         except Exception as error:  # noqa: BLE001 - a worker, or the next delivery, goes on
             telemetry.tell("intake.stumbled", error=type(error).__name__)
         finally:
             self._working = False
+
+
+def rest(took: float, load: float) -> float:
+    """Return for how many seconds to process nothing after `took` seconds of it, where all else
+    in this process uses `load` of a processor: a burst is taken in first, and the rest of the
+    time is spent on what it asks for."""
+    share = min(1.0, max(LEAST, FULL - load))
+    return took * (1 / share - 1)
 
 
 def _too_large(hook: Hook) -> ProblemError:

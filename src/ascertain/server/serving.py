@@ -56,6 +56,7 @@ class Serving:
 
     async def __aenter__(self) -> Self:
         """Begin to serve."""
+        self.receiving.begin()
         return self
 
     async def __aexit__(self, *_: object) -> None:

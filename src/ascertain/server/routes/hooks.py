@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from ascertain.core.errors import AscertainError
 from ascertain.core.intake import NotAnEvent
@@ -17,8 +16,8 @@ from ascertain.runtime.intake import Made, checked, said
 from ascertain.runtime.loop import hop, posted
 from ascertain.runtime.mapping import MappingFailed
 from ascertain.server.messages import JSON, answer, documented
-from ascertain.server.problems import ProblemError
-from ascertain.server.receiving import Received
+from ascertain.server.problems import ProblemError, problem_answer, problem_of
+from ascertain.server.receiving import Received, Receiving
 from ascertain.server.serving import Serving
 
 router = APIRouter(tags=["hooks"])
@@ -35,33 +34,57 @@ class FlowAnswer(msgspec.Struct, frozen=True, kw_only=True):
     operations: list[str]
 
 
-class Entry:
-    """The road of most deliveries, without anything between it and the socket."""
+class Ahead:
+    """The road of most deliveries, ahead of the application: its layers cost as much again as a
+    delivery does. The routes below are the same ones, for the API's description."""
 
-    def __init__(self, *, test: bool) -> None:
-        """`test`: the test entry, which shows and never acts."""
-        self.test = test
+    def __init__(self, app: Any, receiving: Receiving) -> None:
+        """Stand before an application; everything else is passed on to it."""
+        self._app, self._receiving = app, receiving
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer once the event is durable; process it after the answer."""
-        receiving = scope["app"].state.serving.receiving
-        told, work = await receiving.take(
-            scope["path_params"]["name"], scope, receive, test=self.test
-        )
+        """Answer a delivery once its event is durable, and have it processed after the answer."""
+        route = _entry(scope)
+        if route is None:
+            await self._app(scope, receive, send)
+            return
+        scope["route"] = route
+        name, test = scope["path"].split("/")[2], route is TEST_ENTRY
+        try:
+            told, work = await self._receiving.take(name, scope, receive, test=test)
+        except (AscertainError, ProblemError) as error:
+            more = error.headers if isinstance(error, ProblemError) else None
+            await problem_answer(problem_of(error), more)(scope, receive, send)
+            return
         body = msgspec.json.encode(told)
         length = str(len(body)).encode()
         headers = [(b"content-type", JSON.encode()), (b"content-length", length)]
         await send({**START, "headers": headers})
         await send({"type": "http.response.body", "body": body})
         if work:
-            await receiving.process_soon()
+            await self._receiving.process_soon()
 
 
-# Before all others; the routes below are the same ones, for the API's description.
-FIRST = (
-    Route("/hooks/{name}", Entry(test=False), methods=["POST"], include_in_schema=False),
-    Route("/hooks/{name}/test", Entry(test=True), methods=["POST"], include_in_schema=False),
-)
+class Entry(NamedTuple):
+    """Where deliveries come in; its path is what is told of a request."""
+
+    path: str
+
+
+ENTRY, TEST_ENTRY = Entry("/hooks/{name}"), Entry("/hooks/{name}/test")
+
+
+def _entry(scope: Any) -> Entry | None:
+    if scope["type"] != "http" or scope["method"] != "POST":
+        return None
+    match scope["path"].split("/"):
+        case ["", "hooks", name] if name:
+            return ENTRY
+        case ["", "hooks", name, "test"] if name:
+            return TEST_ENTRY
+    return None
+
+
 TAKES: dict[str, Any] = documented(Received, problems=(404, 408), anybody=True)
 
 
