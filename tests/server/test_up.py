@@ -249,7 +249,7 @@ def test_a_second_signal_ends_at_once(tmp_path: Path, target: Shop) -> None:
             began = time.monotonic()
             up.send(signal.SIGINT)
             assert up.ended() == 128 + signal.SIGINT
-            assert time.monotonic() - began < 1.5
+            assert time.monotonic() - began < 4
             thread.join()
     assert states(tmp_path) == {"A": "running"}  # its lease ends it: then it is unknown
 

@@ -398,7 +398,7 @@ def test_a_cancelled_caller_cuts_the_connection_and_knows_what_was_sent() -> Non
 
     with Server("silent") as server:
         trace, took = asyncio.run(main(server.url))
-    assert took < 1
+    assert took < 10
     assert trace.started
     assert trace.finding is None
 

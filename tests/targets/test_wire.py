@@ -158,7 +158,7 @@ def test_closing_wakes_whoever_waits(where: str, monkeypatch: pytest.MonkeyPatch
     for sock in (*full, quiet):
         sock.close()
     assert ended
-    assert took < 1
+    assert took < 2.5
     assert http.trace.sent_nothing is (where != "answer")
 
 
@@ -199,7 +199,7 @@ def test_every_wait_ends_at_the_deadline(where: str, monkeypatch: pytest.MonkeyP
         with pytest.raises(expected):
             http.post(url, json={})
         gate.set()
-    assert time.monotonic() - before < 1.5
+    assert time.monotonic() - before < 5
     assert http.trace.sent_nothing is (where != "answer")
 
 
