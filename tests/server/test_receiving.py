@@ -12,7 +12,7 @@ from ascertain import open_store, read_config
 from ascertain.config import checked
 from ascertain.config.hooks import intake_of
 from ascertain.config.spaces import Spaces
-from ascertain.server.receiving import FULL, LEAST, rest
+from ascertain.server.receiving import FULL, LEAST, LONGEST, rest
 from server.hooked import ENVIRON, HOOKS, effects
 from server.house import SHOP
 from server.processes import process, until
@@ -24,6 +24,7 @@ def test_processing_takes_what_receiving_leaves(load: float) -> None:
     took = 0.01
     share = took / (took + rest(took, load))
     assert share == pytest.approx(max(LEAST, FULL - load))
+    assert rest(60, load) <= LONGEST, "a slow disk puts nothing off for long"
 
 
 @pytest.mark.timeout(60)

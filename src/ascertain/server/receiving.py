@@ -28,6 +28,7 @@ HELD = 64 * 1024 * 1024  # bytes of bodies that are being read at once
 TOGETHER = 16  # events that are processed in one go: Python runs nothing else meanwhile
 FULL = 0.9  # of a processor: what receiving and processing may take together, so that none waits
 LEAST = 0.2  # of the time: some is always processed
+LONGEST = 0.5  # seconds of one rest, e.g. after a slow disk; a server that stops waits for it
 GATHER = 0.02  # seconds in which the next ones come together, where there were only a few
 QUERY = 100  # parameters of a query
 
@@ -206,7 +207,7 @@ def rest(took: float, load: float) -> float:
     in this process uses `load` of a processor: a burst is taken in first, and the rest of the
     time is spent on what it asks for."""
     share = min(1.0, max(LEAST, FULL - load))
-    return took * (1 / share - 1)
+    return min(took * (1 / share - 1), LONGEST)
 
 
 def _too_large(hook: Hook) -> ProblemError:
