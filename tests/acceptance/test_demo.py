@@ -113,6 +113,22 @@ def test_a_ledger_file_as_store_is_refused() -> None:
     assert "postgresql://" in done.stderr
 
 
+@pytest.mark.timeout(60)
+def test_a_slow_machine_spoils_no_control(
+    four: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = Stage.set
+
+    def slow(stage: Stage, *whats: str, **knobs: Any) -> None:
+        put(stage, *whats, **knobs)
+        stage.proxies["ticket"].hold(stage.knobs.timeout + 1, "POST")  # the first is the control's
+
+    monkeypatch.setattr(Stage, "set", slow)
+    scenario = next(s for s in ALL if s.slug == "unanswered")
+    [result] = play_all([replace(scenario, slug="slow")], systems_of(four), tmp_path, run="slow")
+    assert result.failed == ()
+
+
 # A broken guard is noticed
 
 
