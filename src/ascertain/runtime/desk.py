@@ -13,10 +13,14 @@ import msgspec
 from ascertain.core import claims, words
 from ascertain.core.model import Reason, Review, Snapshot
 from ascertain.store.base import Filter
+from ascertain.targets.classify.redact import redacted
 
 from .alarms import Alarm, alarms
 from .deciding import Deciding, ident_of
 from .receipt import Receipt
+
+PERSONS = ("approval", "decision")  # evidence of what a person has answered
+REASON = 300  # characters of a reason that is told
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,10 +63,11 @@ class Desk(Deciding):
     def find(self, *, limit: int = 100, after: str = "", **what: Any) -> list[Receipt]:
         """Find operations by action, key, run, event, ref, states, waiting_on, text.
 
+        A key is found as it is stored, and as people write it: `#1001` is stored as `%231001`.
         Ordered by time; `after` is the id of the last one of the page before.
         """
         asked = Filter(namespace=self.engine.namespace, **what)
-        return self.shown(self.engine.store.find(asked, after, limit))
+        return self.shown(self.engine.find(asked, after, limit))
 
     def shown(self, found: Iterable[Snapshot]) -> list[Receipt]:
         """Return the receipts of operations that were read."""
@@ -83,6 +88,18 @@ class Desk(Deciding):
             )
             for e in self.engine.store.evidence(ident)
         ]
+
+    def why(self, operation: str | Receipt) -> str:
+        """Return the reason that the last attempt of an operation gave, in short; nothing where
+        it gave none, or a person has answered since."""
+        ident = self.engine.snapshot(ident_of(operation)).operation.id
+        for e in reversed(self.engine.store.evidence(ident)):
+            if e.kind in PERSONS:
+                break
+            if e.attempt is not None:
+                reason = msgspec.json.decode(e.data).get("reason", "")
+                return " ".join(redacted(str(reason)).split())[:REASON]
+        return ""
 
     def references(self, operation: str | Receipt) -> list[str]:
         """Return every effect reference of an operation; several where it was duplicated."""

@@ -43,6 +43,7 @@ from .routes import (
     work,
 )
 from .serving import Serving
+from .submitting import why
 
 ROUTES = (  # looked through in this order: what is asked for most comes first
     operations,
@@ -106,7 +107,7 @@ async def _told(request: Request, error: Exception) -> Response:
     operation = error.facts.get("operation") if isinstance(error, AscertainError) else None
     link = serving.link(operation) if operation else None
     headers = error.headers if isinstance(error, ProblemError) else None
-    return problem_answer(problem_of(error, link), headers)
+    return problem_answer(problem_of(error, link, await why(serving, error)), headers)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

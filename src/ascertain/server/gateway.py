@@ -54,7 +54,7 @@ from .given_key import read as read_key
 from .messages import answer as as_json
 from .problems import ProblemError, problem_answer, problem_of
 from .serving import Serving
-from .submitting import GRACE, WAIT, TargetRequest, ask_again
+from .submitting import GRACE, WAIT, TargetRequest, ask_again, why
 
 READ_WITHIN = 60 * SECOND  # µs that a target has to answer what is only read
 READS = 16  # under way at once
@@ -287,7 +287,7 @@ class Gateway:
                 "in_progress", "it is still being begun; ask again with the same key",
                 retry_after=1.0,
             )  # fmt: skip
-        return self._answer(space, receipt, hand if task.done() else None, wanted)
+        return await self._answer(space, receipt, hand if task.done() else None, wanted)
 
     async def _body(self, sent: Sent, space: Space, key: str, boundary: str) -> dict[str, Any]:
         """Take the body in: a small one whole, a large one into the spool as it comes."""
@@ -349,7 +349,7 @@ class Gateway:
 
     # --- answers ---
 
-    def _answer(
+    async def _answer(
         self, space: Space, receipt: Receipt, hand: Hand | None, wanted: Wanted
     ) -> Response:
         """Return the target's own answer where there is one that says how it stands."""
@@ -371,7 +371,7 @@ class Gateway:
             return _response(refusal, headers)
         if wanted.accept and (receipt.state is not State.NOT_DONE or receipt.unresolved):
             return as_json(shown.operation(receipt, link), 202, headers)
-        problem = problem_of(error, link)
+        problem = problem_of(error, link, await why(self.serving, error))
         if problem.status == 409:
             problem = replace(problem, retry_after=ask_again(receipt, space.store.now()))
         return problem_answer(problem, headers)

@@ -72,14 +72,17 @@ class ProblemError(Exception):
         super().__init__(detail)
 
 
-def problem_of(error: AscertainError | ProblemError, link: str | None = None) -> Problem:
-    """Return the problem that an error is; an operation's own words where one stands behind it."""
+def problem_of(
+    error: AscertainError | ProblemError, link: str | None = None, why: str = ""
+) -> Problem:
+    """Return the problem that an error is; an operation's own words where one stands behind it.
+    `why`: the reason that its last attempt gave."""
     more: dict[str, Any] = {"user_message": USER}
     if isinstance(error, ProblemError):
         detail = error.detail
         more |= error.more
     else:
-        detail = " ".join(str(error).split())
+        detail = " ".join(str(error).split()) + (f" Last attempt: {why}." if why else "")
         more |= {n: error.facts[n] for n in ("operation", "fields") if error.facts.get(n)}
         if error.facts.get("newer") is not None:
             more["newer"] = newer(error.facts["newer"])

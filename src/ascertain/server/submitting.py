@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ascertain.config.spaces import Space
-from ascertain.core.errors import AscertainError
+from ascertain.core.errors import AscertainError, OperationNotDone
 from ascertain.core.model import SECOND, State
 from ascertain.runtime.beginning import known
 from ascertain.runtime.loop import hop, posted
@@ -96,14 +96,14 @@ async def submit(serving: Serving, space: Space, asked: Submit, key: str | None)
     work = performed(space, asked, key, wait)
     task = await serving.in_flight.within(work, wait + GRACE)
     if task.done():
-        return told(serving, space, task.result(), accept=asked.on_unresolved == "accept")
+        return await told(serving, space, task.result(), accept=asked.on_unresolved == "accept")
     receipt = await hop(_so_far, space, asked, key)
     if receipt is None:
         raise ProblemError(
             "in_progress", f"{asked.action}: it is still being begun; ask again with the same key",
             retry_after=SOON,
         )  # fmt: skip
-    return told(serving, space, receipt, accept=asked.on_unresolved == "accept")
+    return await told(serving, space, receipt, accept=asked.on_unresolved == "accept")
 
 
 def resolved(
@@ -170,7 +170,7 @@ def _so_far(space: Space, asked: Submit, key: str | None) -> Receipt | None:
     return known(engine, definition, definition.intent(asked.input, space.store.now(), key))
 
 
-def told(serving: Serving, space: Space, receipt: Receipt, *, accept: bool) -> Told:
+async def told(serving: Serving, space: Space, receipt: Receipt, *, accept: bool) -> Told:
     """Say what a receipt means: 200 where it is done or, as its contract says, accepted; 202
     where it is not resolved and the caller accepts that; else a problem."""
     link = serving.link(receipt.id)
@@ -179,10 +179,21 @@ def told(serving: Serving, space: Space, receipt: Receipt, *, accept: bool) -> T
         return Told(200, shown.operation(receipt, link))
     if accept and (receipt.state is not State.NOT_DONE or receipt.unresolved):
         return Told(202, shown.operation(receipt, link))
-    problem = problem_of(error, link)
+    problem = problem_of(error, link, await why(serving, error))
     if problem.status == 409:
         problem = replace(problem, retry_after=ask_again(receipt, space.store.now()))
     return Told(problem.status, problem=problem)
+
+
+async def why(serving: Serving, error: AscertainError | ProblemError) -> str:
+    """Return the reason that the last attempt gave, for the error of what was not done."""
+    receipt = error.facts.get("receipt") if isinstance(error, OperationNotDone) else None
+    if not isinstance(receipt, Receipt):
+        return ""
+    try:
+        return await hop(serving.space(receipt.namespace).ledger.why, receipt.id)
+    except AscertainError:  # the answer is known without it
+        return ""
 
 
 def ask_again(receipt: Receipt, now: int) -> float | None:
@@ -194,7 +205,7 @@ def ask_again(receipt: Receipt, now: int) -> float | None:
     return min(max((receipt.due_at - now) / SECOND, SOON), LATER)
 
 
-async def tried(work: Callable[[], Any], link: Callable[[str], str]) -> Told:
+async def tried(work: Callable[[], Any], serving: Serving) -> Told:
     """Do one of many: what is wrong with it is told, and stops no neighbour."""
     try:
         found: Told = await work()
@@ -203,6 +214,7 @@ async def tried(work: Callable[[], Any], link: Callable[[str], str]) -> Told:
             logging.getLogger("ascertain").exception("an item of a batch")
             error = ProblemError("broken", "something went wrong here; look at the server's log")
         about = error.facts.get("operation") if isinstance(error, AscertainError) else None
-        problem = problem_of(error, link(about) if about else None)
+        link = serving.link(about) if about else None
+        problem = problem_of(error, link, await why(serving, error))
         return Told(problem.status, problem=problem)
     return found

@@ -131,7 +131,7 @@ class _Many:
             if self.over:
                 return
             self.begun[number] = True
-            self.told[number] = await tried(partial(self._one, number), self.serving.link)
+            self.told[number] = await tried(partial(self._one, number), self.serving)
 
     async def _one(self, number: int) -> Told:
         asked = decode(self.asked.items[number], Submit)
@@ -140,7 +140,7 @@ class _Many:
         asked, key = resolved(self.serving, self.space, asked, asked.key)
         receipt = await performed(self.space, asked, key, wait)
         accept = asked.on_unresolved == "accept"
-        return told(self.serving, self.space, receipt, accept=accept)
+        return await told(self.serving, self.space, receipt, accept=accept)
 
     def missing(self, number: int) -> Told:
         """Tell what is not answered yet: it is under way, or was not begun."""
