@@ -5,15 +5,22 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from console.conftest import Browser, Office
+if TYPE_CHECKING:
+    from console.conftest import Browser, Office
 
 CHROMIUM = shutil.which("chromium")
 MISSING = "the console was not tried in a browser: chromium is missing (apt-get install chromium)"
 SIZES = {"desk": (1440, 900), "laptop": (1180, 800), "phone": (390, 844)}
+THEMES = ("light", "dark")
+# Every rule of WCAG 2.2 AA; of an answer only what is wrong, and where.
+AXE = """async () => (await axe.run({
+  runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"],
+  resultTypes: ["violations"], selectors: false,
+})).violations.map(found => found.id + " " + found.nodes[0].html.slice(0, 120))"""
 
 
 @contextmanager
@@ -67,3 +74,20 @@ class Seat:
 
     def close(self) -> None:
         self.context.close()
+
+    def faults(self, what: str) -> list[str]:
+        """What is wrong with the page that is open, for everybody's eyes: in both themes and at
+        every size. The page is loaded once, and changed in place."""
+        from axe_playwright_python.base import AXE_SCRIPT
+
+        wrong, page = [], self.page
+        page.evaluate(AXE_SCRIPT)
+        for size, (width, height) in SIZES.items():
+            page.set_viewport_size({"width": width, "height": height})
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            if wide > width:
+                wrong.append(f"{what} {size}: {wide} px wide")
+            for theme in THEMES:
+                page.emulate_media(color_scheme=theme)
+                wrong += [f"{what} {size} {theme}: {found}" for found in page.evaluate(AXE)]
+        return wrong

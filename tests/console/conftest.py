@@ -13,6 +13,7 @@ import pytest
 from ascertain.console.app import attach
 from ascertain.core.books import Member
 from ascertain.runtime.audit import Who
+from console.browsing import Seat, chromium
 from server.house import SHOP, Home, house
 from server.target import Shop, shop
 
@@ -131,3 +132,28 @@ def office(tmp_path: Path, target: Shop) -> Iterator[Office]:
         yield home
         for browser in home.browsers:
             browser.client.close()
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Any]:
+    """A real browser."""
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def seats(browser: Any, office: Office) -> Iterator[Any]:
+    """Opens windows; at the end nothing may have gone wrong in any of them."""
+    opened: list[Seat] = []
+
+    def seat(login: str = "", **more: Any) -> Seat:
+        rights = more.pop("rights", {})
+        person = office.person(login, **rights) if login else None
+        opened.append(Seat(browser, office, person, **more))
+        return opened[-1]
+
+    yield seat
+    wrong = [text for seat in opened for text in seat.wrong]
+    for one in opened:
+        one.close()
+    assert wrong == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 
 from ascertain import read_config
 from ascertain.acceptance import day, day_config
-from console.browsing import Seat, chromium
+from console.browsing import Seat
 from console.conftest import PASSWORD
 from server.processes import Process, client, process
 
@@ -28,12 +27,6 @@ WORDS = {
     "zh": {"there": "采用此编号并结案", "done": "已记为完成。", "approve": "批准此内容",
            "approved": "您已批准此内容。", "title": "B 的工单"},
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
 
 
 def played(up: Process) -> dict[str, Any]:
