@@ -1,7 +1,8 @@
 """An application as users write it, for `--app cliapp:ledger`; its target is a file.
 
 CLIAPP_TARGET is the file, one line per effect; CLIAPP_FATE says what happens to an execute:
-`ok`, `lost` (done, the answer is lost), `gone` (not done, the answer is lost), `kill` (done, and
+`ok`, `lost` (done, the answer is lost), `gone` (not done, the answer is lost), `closed`
+(not done, not authorized), `kill` (done, and
 the process is killed), `slow` (1 s).
 """
 
@@ -28,11 +29,13 @@ def act(call):
     fate = os.environ.get("CLIAPP_FATE", "ok")
     if fate == "slow":
         time.sleep(1)
-    if fate != "gone":
+    if fate not in ("gone", "closed"):
         with TARGET.open("a") as out:
             out.write(f"{call.target_key}\n")
     if fate == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
+    if fate == "closed":
+        return ascertain.NotDone("unauthorized", "401")
     if fate in ("lost", "gone"):
         raise TimeoutError("the answer was lost")
     return ascertain.Done(ref=f"ref-{call.key}")

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from ascertain.runtime.audit import Wanted
+
 LANGS = pytest.mark.parametrize("lang", ["en", "zh"])
 SENTENCE = {
     "there": ("recorded as done", "记为已完成"),
@@ -133,3 +135,32 @@ def test_what_is_decided_here_is_audited_as_done_here(cli, lost) -> None:
     [line] = cli.app().ledger.log.find("default", Wanted(subject=lost.id))
     assert (line.did, line.actor, line.via, line.reason) == ("review.decide", "bo", "cli", "old")
     assert line.before != line.after
+
+
+# --- a renewed authorization ---------------------------------------------------------------
+
+
+@LANGS
+def test_what_waits_for_an_authorization_goes_on_once_it_is_said_to_be_renewed(cli, lang) -> None:
+    app = cli.app()
+    cli.fate("closed")
+    refused = [app.order.submit(order=name, wait=0) for name in ("a", "b")]
+    cli.fate("gone")
+    lost = app.opaque.submit(order="lamp", wait=0)
+    cli.fate("ok")
+    renew = ("op", "renew", "--by", "it", "--lang", lang)
+    nothing = cli(*renew, refused[0].id, lost.id, app=True)
+    assert nothing.exit_code == 4
+    assert {"en": "wait for an authorization", "zh": "并非在等待授权"}[lang] in nothing.stderr
+    assert app.ledger.get(refused[0].id).waiting_on == "authorization"  # none, or all of them
+    said = cli(*renew, "a", app=True).output
+    assert {"en": "will be sent next", "zh": "即将执行"}[lang] in said
+    [other] = cli.json(*renew, "--action", "shop.order", app=True)["operations"]
+    assert other["id"] == refused[1].id
+    assert cli("work", "--once", app=True).exit_code == 3  # the lost one is with a person
+    assert {app.ledger.get(r.id).state for r in refused} == {"done"}
+    audit = app.ledger.log.find("default", Wanted(did="operation.renew"))
+    assert [(line.actor, line.via) for line in audit] == [("it", "cli")] * 2
+    assert cli(*renew, "--action", "shop.order", app=True).exit_code == 0  # none is left
+    assert cli(*renew, app=True).exit_code == 2
+    assert cli(*renew, "--action", "shop.odrer", app=True).exit_code == 2

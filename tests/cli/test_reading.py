@@ -178,3 +178,16 @@ def test_a_run_is_green_only_when_all_it_expects_is_done(cli, lang) -> None:
     nowhere = cli("run", "show", "spring", "--lang", lang)
     assert nowhere.exit_code == 2
     assert "autumn" in nowhere.stderr
+
+
+def test_a_key_is_found_as_people_write_it_and_as_it_is_stored(cli) -> None:
+    app = cli.app()
+    one = app.order.submit(order="#1001", wait=0)
+    assert one.key == "%231001"
+    for written in ("#1001", "%231001"):
+        assert cli.json("op", "show", written)["operation"]["id"] == one.id
+        [found] = cli.json("op", "list", "--key", written)["operations"]
+        assert found["id"] == one.id
+        [receipt] = app.ledger.find(key=written)
+        assert receipt.id == one.id
+    assert cli("op", "show", "#1002").exit_code == 2

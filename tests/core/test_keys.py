@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ascertain.core import keys
 from ascertain.core.errors import InputRefused, KeyRefused
-from ascertain.core.keys import KeyTemplate, check_key
+from ascertain.core.keys import KeyTemplate, check_key, forms
 
 NOW = 1_796_000_000  # seconds, late in 2026
 TEXT = st.text(min_size=1, max_size=6).filter(
@@ -49,6 +49,20 @@ def test_what_separates_values_is_escaped_within_them() -> None:
     dash = KeyTemplate("{a}-{b}")
     assert dash.render({"a": "x-y", "b": "z"}) != dash.render({"a": "x", "b": "y-z"})
     assert slash.render({"a": "100%", "b": "\x00é\n"}) == "100%25/%00é%0A"
+
+
+@pytest.mark.parametrize(
+    ("template", "values"),
+    [("{key}", {"key": "#1001"}), ("{key}", {"key": "shop/#1001"}),
+     ("{a}/{b}", {"a": "#1001", "b": "r&d"}), ("{a}-{b}", {"a": "茶", "b": "1"}),
+     ("{key}", {"key": "plain"})],
+)  # fmt: skip
+def test_a_key_is_stored_in_one_of_the_forms_of_how_it_is_written(template, values) -> None:
+    written = template.format(**values)
+    stored = KeyTemplate(template).render(values)
+    assert stored in forms(written)
+    assert forms(stored)[0] == stored
+    assert forms("\ud800") == ["\ud800"]
 
 
 @pytest.mark.parametrize(

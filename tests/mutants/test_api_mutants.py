@@ -154,7 +154,7 @@ def no_key_is_a_key(patch: Patch) -> None:
 
 
 def given_keys_are_not_escaped(patch: Patch) -> None:
-    patch.setattr(keys.KeyTemplate, "_escape", lambda _, letter: letter)
+    patch.setattr(keys, "_escaped", lambda text, _: text)
 
 
 def nothing_is_written_beside(patch: Patch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,9 @@ def runner(desk: Desk) -> BulkRunner:
     return BulkRunner({space.namespace: space.ledger for space in desk.serving.spaces})
 
 
-def lose(desk: Desk, target: Shop, names: str = NAMES, action: str = "blind") -> list[str]:
+def lose(
+    desk: Desk, target: Shop, names: Iterable[str] = NAMES, action: str = "blind"
+) -> list[str]:
     found = []
     for name in names:
         target.fates[name] = ["drop"]
@@ -167,6 +169,14 @@ def test_a_renewed_authorization_lets_many_go_on(desk: Desk, target: Shop) -> No
     assert ended["counts"]["done"] == 2
     desk.ledger.recover()
     assert target.made() == {"A": 1, "B": 1}
+
+
+def test_a_filter_finds_a_key_as_people_write_it_and_as_it_is_stored(
+    desk: Desk, target: Shop
+) -> None:
+    lose(desk, target, ["#1001"])
+    for written in ("#1001", "%231001"):
+        assert plan(desk, action="take", filter={"key": written})["would"] == 1
 
 
 def test_only_who_planned_it_runs_it_and_only_soon(

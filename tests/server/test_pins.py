@@ -68,6 +68,13 @@ def test_the_key_may_stand_in_a_header(home: Home) -> None:
     assert (answer.status_code, answer.json()["code"]) == (400, "key_missing")
 
 
+def test_no_pin_stands_for_the_one_whose_key_looks_like_it_is_stored(home: Home) -> None:
+    assert pin(home, "%23", "older").status_code == 200
+    assert pin(home, "#", "mine").status_code == 200
+    assert home.client.get("/v1/pins/%23").json()["value"] == "mine"
+    assert home.client.get("/v1/pins/%2523").json()["value"] == "older"
+
+
 def test_a_value_has_a_bound(home: Home) -> None:
     assert pin(home, "k", "x" * 250_000).status_code == 200
     answer = pin(home, "k2", "x" * 270_000)

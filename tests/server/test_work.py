@@ -134,6 +134,9 @@ def test_an_operation_is_claimed_by_its_key_alone(own: Home) -> None:
     assert answer.json()["permit"] == "execute"
     assert answer.json()["input"] == {"name": "A", "note": ""}
     assert ask(own, "claim", action="own", key="Z").status_code == 404
+    claim(own, name="#1001")
+    for written in ("#1001", "%231001"):
+        assert ask(own, "claim", action="own", key=written).json()["operation"]["key"] == "%231001"
 
 
 def test_not_done_is_tried_again_when_it_says(own: Home) -> None:

@@ -10,6 +10,7 @@ from .contract_texts import CONTRACT_HELP
 from .gate_texts import GATE, GATE_HELP
 from .gateway_texts import GATEWAY
 from .hook_texts import HOOK, HOOK_HELP
+from .op_texts import OP
 from .people_texts import PEOPLE, PEOPLE_HELP
 from .serve_texts import SERVE_HELP
 from .up_demo_texts import UP_DEMO
@@ -26,6 +27,7 @@ HELP: dict[str, tuple[str, str]] = {
     **GATEWAY,
     **HOOK,
     **HOOK_HELP,
+    **OP,
     **UP_DEMO,
     "help.ascertain": (
         (

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
 
 from ascertain import Ledger, Receipt, State
-from ascertain.core import people, words
+from ascertain.core import consequences, people, words
 from ascertain.core.contract import Class
 from ascertain.core.draft import Case
-from ascertain.core.model import Status
+from ascertain.core.model import Operation, Status, WaitingOn
+from ascertain.runtime.audit import Who
 from ascertain.runtime.desk import Entry
 
 from .base import FINE, UNRESOLVED, Cmd, Grp, Settings, Told, option
@@ -225,6 +227,55 @@ def confirm(settings: Settings, /, operation: str) -> int:
         else:
             tell(settings, receipt)
     return UNRESOLVED if receipt.unresolved else FINE
+
+
+@op.command("renew", cls=Cmd, key="op.renew")
+@click.argument("operations", metavar="[OPERATION]...", nargs=-1)
+@option("--action", metavar="NAME", key="renew_action")
+@option("--by", required=True, metavar="NAME", key="renew_by")
+@click.pass_obj
+def renew(settings: Settings, /, operations: tuple[str, ...], action: str | None, by: str) -> int:
+    """Say that an authorization was renewed: what waits for it goes on."""
+    if not operations and action is None:
+        raise Told("op.renew_what")
+    with opened(settings, app=True) as ledger:
+        idents = [the_operation(ledger, named).id for named in operations]
+        for operation, why in _not_renewable(ledger, idents):
+            raise Told(
+                "op.not_renewed", code="refused", action=operation.action, key=operation.key,
+                why=consequences.of_bulk(why)[settings.lang], operation=operation.id,
+            )  # fmt: skip
+        idents += [] if action is None else _waiting(ledger, action)
+        who = Who(actor=by, via="cli")
+        renewed = [ledger.renew(ident, by=by, who=who) for ident in dict.fromkeys(idents)]
+        if settings.json:
+            emit({"operations": [as_data(ledger, receipt) for receipt in renewed]})
+            return FINE
+    for receipt in renewed:
+        tell(settings, receipt)
+    if not renewed:
+        click.echo(settings.say("op.none"))
+    return FINE
+
+
+def _not_renewable(ledger: Ledger, idents: Iterable[str]) -> Iterator[tuple[Operation, str]]:
+    """Give those that wait for no authorization, each with the code of why."""
+    for ident in idents:
+        case = ledger.case_of(ident)
+        if why := people.bulk_refusal(case, "renew"):
+            yield case.operation, why
+
+
+def _waiting(ledger: Ledger, action: str) -> list[str]:
+    """Return the ids of an action's operations that go on with a renewed authorization."""
+    ledger.engine.definition(action)  # an unknown one is said
+    found: list[str] = []
+    after = ""
+    while page := ledger.find(action=action, waiting_on=WaitingOn.AUTHORIZATION, after=after):
+        found += [receipt.id for receipt in page]
+        after = page[-1].id
+    others = {operation.id for operation, _ in _not_renewable(ledger, found)}
+    return [ident for ident in found if ident not in others]
 
 
 def tell(settings: Settings, r: Receipt) -> None:

@@ -47,7 +47,7 @@ _CLOCK = re.compile(r"\d{4}-?\d\d-?\d\d[T _]\d\d:?\d\d")
 _EPOCH = re.compile(r"(?<!\d)(\d{10}|\d{13}|\d{16})(?!\d)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
-_READABLE = " ._-~:,;=+@()"  # in a key, beside letters and digits
+_READABLE = frozenset(" ._-~:,;=+@()")  # in a key, beside letters and digits
 _SHORT = 10  # characters: no clock and no UUID is shorter
 _EPOCH_NEAR = 2 * 24 * 3600  # seconds: a number this near to now is a clock, not an order
 
@@ -174,10 +174,9 @@ class KeyTemplate:
             raise KeyRefused(f"key template {text!r} must not format its parameters")
         # What stands between two values is escaped within them, so the key can be read back.
         between = [literal for literal, name, _, _ in parts[1:] if name is not None]
-        self._separators = frozenset(
-            c for text in between for c in text if not (c.isalnum() or c == "%")
-        )
-        if any(not self._separators & set(literal) for literal in between):
+        separators = {c for text in between for c in text if not (c.isalnum() or c == "%")}
+        self._readable = _READABLE - separators
+        if any(not separators & set(literal) for literal in between):
             raise KeyRefused(
                 f"key template {text!r} must separate its parameters by a sign, like /,"
                 " or two operations could share a key"
@@ -199,13 +198,24 @@ class KeyTemplate:
         if _has_surrogate(str(value)):
             raise KeyRefused(f"key part {field!r} holds a lone surrogate: decode the text first")
         text = str(value)
-        return text if text.isalnum() else "".join(map(self._escape, text))
+        return text if text.isalnum() else _escaped(text, self._readable)
 
-    def _escape(self, letter: str) -> str:
-        # Letters of all scripts stay readable in lists; separators and controls are escaped.
-        if letter.isalnum() or (letter in _READABLE and letter not in self._separators):
-            return letter
-        return "".join(f"%{byte:02X}" for byte in letter.encode())
+
+def _escaped(text: str, readable: frozenset[str]) -> str:
+    # Letters of all scripts stay readable in lists; separators and controls are escaped.
+    return "".join(
+        c if c.isalnum() or c in readable else "".join(f"%{byte:02X}" for byte in c.encode())
+        for c in text
+    )
+
+
+def forms(key: str) -> list[str]:
+    """Return in which forms a key that somebody writes may be stored: as it is, escaped as one
+    value, or as several with slashes between."""
+    if _has_surrogate(key):
+        return [key]
+    plain = [_escaped(key, _READABLE), _escaped(key, _READABLE | {"/"})]
+    return [*dict.fromkeys((key, *plain))]
 
 
 def check_key(

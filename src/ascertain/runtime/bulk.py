@@ -199,7 +199,7 @@ class Bulks:
                 yield from self._read(ids[start : start + READ])
             return
         what, after = Filter(namespace=self.namespace, **(wish.what or {})), ""
-        while page := self.store.find(what, after, READ):
+        while page := self.engine.find(what, after, READ):
             yield from self._read([s.operation.id for s in page])
             after = page[-1].operation.id
 

@@ -21,7 +21,7 @@ from ascertain.core.draft import Case
 from ascertain.core.errors import UnknownAction, UnknownOperation
 from ascertain.core.model import ActFinding, Change, Snapshot
 from ascertain.core.reconcile import Do, LookReport, Step, World, gated, next_step
-from ascertain.store.base import Store
+from ascertain.store.base import Filter, Store
 
 from . import attempts, beginning
 from .action import Definition, Intent
@@ -99,6 +99,17 @@ class Engine:
                 operation=ident,
             )
         return found
+
+    def find(self, what: Filter, after: str, limit: int) -> list[Snapshot]:
+        """Find operations as `Store.find` does; a key also as people write it."""
+        if what.key is None:
+            return self.store.find(what, after, limit)
+        found = [
+            snapshot
+            for form in keys.forms(what.key)
+            for snapshot in self.store.find(replace(what, key=form), after, limit)
+        ]
+        return sorted(found, key=lambda s: s.operation.id, reverse=what.newest)[:limit]
 
     def case(self, snapshot: Snapshot, terms: Terms | None = None) -> Case:
         """Read everything that a decision about an operation needs."""

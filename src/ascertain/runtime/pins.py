@@ -53,8 +53,8 @@ class Pins:
     def find(self, key: str) -> Receipt | None:
         """Return the operation of a pin, if there is one; reads the store."""
         rendered = KeyTemplate(TEMPLATE).render({"key": key})
-        found = self._ledger.find(action=ACTION, key=rendered, limit=1)
-        return found[0] if found else None
+        found = self._ledger.find(action=ACTION, key=rendered)
+        return next((one for one in found if one.key == rendered), None)
 
 
 def _pin(key: str, value: Any) -> Any:  # noqa: ARG001 - the key is the operation's

@@ -27,7 +27,7 @@ from ascertain.core.errors import (
     Refused,
     UnknownOperation,
 )
-from ascertain.core.keys import check_key
+from ascertain.core.keys import check_key, forms
 from ascertain.core.model import (
     ActFinding,
     Attempt,
@@ -201,7 +201,9 @@ class RemoteWork:
         d = self.definition(action)
         check_key(key, personal=True)
         until = self.engine.until(min(max(wait, 0.0), LONGEST_WAIT))
-        [found] = await hop(self.engine.store.by_keys, self.engine.namespace, [(d.name, key)])
+        named = [(d.name, form) for form in forms(key)]
+        known = await hop(self.engine.store.by_keys, self.engine.namespace, named)
+        found = next((one for one in known if one is not None), None)
         if found is None:
             raise UnknownOperation(f"action {action}: no operation has the key {key!r}; send input")
         case = await hop(self.engine.case, found, d.terms)

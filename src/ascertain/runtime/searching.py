@@ -7,7 +7,6 @@ for, or none, and there may still be more. Reads only; for threads.
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -17,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ascertain.core import keys
-from ascertain.core.errors import KeyRefused, UsageError
+from ascertain.core.errors import UsageError
 from ascertain.core.machine import is_settled
 from ascertain.core.model import SECOND, Record, Snapshot, State
 from ascertain.store.base import PAGE, Filter
@@ -254,13 +253,10 @@ class Searching:
         return found[:limit], found[limit - 1].operation.id if len(found) > limit else None
 
     def _by_key(self, key: str) -> list[str]:
-        """Find a key as it is stored, and as a caller gives it where the template is {key}."""
-        forms = {key}
-        with contextlib.suppress(KeyRefused):
-            forms.add(keys.KeyTemplate("{key}").render({"key": key}))
+        """Find a key as it is stored, and as people write it."""
         asked = [
             self._store.ask(_Id, "search_key", namespace=self._namespace, key=form, limit=PAGE)
-            for form in sorted(forms)
+            for form in keys.forms(key)
         ]
         return [*dict.fromkeys(one.id for found in asked for one in found)]
 
