@@ -4,9 +4,12 @@ n8n sends them: all items at once, again, and by a retry under a new execution i
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import string
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -16,10 +19,13 @@ from typing import Any
 import httpx2
 import pytest
 
+from postgres import free_port
 from server.house import Home, house
+from server.processes import get_ready, process
 from server.target import Shop, shop
 
 DOCS = Path(__file__).parents[2] / "docs"
+PRACTICE = "http://127.0.0.1:9000"
 PAGES = ("n8n.md", "zh/n8n.md")
 WORKFLOW = json.loads((DOCS / "n8n/gateway.json").read_text("utf-8"))
 NAMES = ("A", "B", "C")
@@ -45,14 +51,18 @@ def home(
 ) -> Iterator[Home]:
     monkeypatch.setenv("SHOP_TOKEN", "shop-secret-0123456789")
     [config] = blocks(request.param, "toml")
-    here = f'base = "{target.url}"\nprivate = true'
-    with house(tmp_path, config.replace('base = "https://shop.example/api"', here)) as running:
+    assert PRACTICE in config
+    with house(tmp_path, config.replace(PRACTICE, target.url)) as running:
         yield running
 
 
-def curl(home: Home, command: str) -> httpx2.Response:
+def requests(page: str) -> list[str]:
+    return [block for block in blocks(page, "sh") if block.startswith("curl")]
+
+
+def curl(url: str, token: str, command: str) -> httpx2.Response:
     """What curl sends for a command."""
-    known = {"ASCERTAIN": home.url, "TOKEN": home.secret}
+    known = {"ASCERTAIN": url, "TOKEN": token}
     whole = string.Template(command).substitute(known).replace("\\\n", " ")
     words = iter(shlex.split(whole))
     assert next(words) == "curl"
@@ -65,9 +75,8 @@ def curl(home: Home, command: str) -> httpx2.Response:
             data = next(words)
         elif word != "-i":
             url = word
-    return home.as_token(None).request(
-        "POST" if data else "GET", url, content=data, headers=headers
-    )
+    with httpx2.Client(timeout=30) as client:
+        return client.request("POST" if data else "GET", url, content=data, headers=headers)
 
 
 def test_both_languages_have_the_same_configuration_and_commands() -> None:
@@ -76,19 +85,59 @@ def test_both_languages_have_the_same_configuration_and_commands() -> None:
         assert one == other != []
 
 
-def test_the_commands_answer_as_they_say(home: Home, target: Shop) -> None:
+def test_from_nothing_to_a_first_order_by_the_page_alone(tmp_path: Path) -> None:
+    install, start, prepare = (b for b in blocks(PAGES[0], "sh") if not b.startswith("curl"))
+    known = ["python3 -m venv", ". ~/ascertain-env", "pip install '.[server]'"]
+    *before, practice = install.splitlines()
+    assert [line.startswith(k) for line, k in zip(before, known, strict=True)] == [True] * 3
+    port = free_port()
+    [config] = blocks(PAGES[0], "toml")
+    (tmp_path / "ascertain.toml").write_text(config.replace("9000", str(port)), "utf-8")
+    activate, secret, up = start.splitlines()
+    again, token, ready = prepare.splitlines()
+    assert activate == again == before[1]
+    script = DOCS.parent / practice.removeprefix("python ")
+    [(name, value)] = re.findall(r"export (\w+)=(\w+)", secret)
+    with (
+        (tmp_path / "shop.log").open("w") as log,
+        subprocess.Popen([sys.executable, script, str(port)], stdout=log, stderr=log) as seller,
+        process(
+            tmp_path, *shlex.split(up)[1:], "--port", "0", "--json", env={name: value}
+        ) as server,
+    ):
+        try:
+            server.listening()
+            get_ready(server.url)
+            made = subprocess.run(
+                [sys.executable, "-m", "ascertain.cli.main", *shlex.split(token)[1:]],
+                cwd=tmp_path, env={**os.environ, "ASCERTAIN_CONFIG": "ascertain.toml"}, text=True,
+                capture_output=True, timeout=30, check=True,
+            )  # fmt: skip
+            [given] = re.findall(r"asc_[\w-]+", made.stdout)
+            assert "TOKEN=asc_" in ready
+            answers_as_said(server.url, given)
+        finally:
+            seller.terminate()
+    assert (tmp_path / "shop.log").read_text().count("and lost the answer") == 1
+
+
+def answers_as_said(url: str, token: str) -> None:
     said = [block.splitlines() for block in blocks(PAGES[0], "text")]
-    commands = blocks(PAGES[0], "sh")
+    commands = requests(PAGES[0])
     assert len(commands) == len(said) == 3
     for command, (line, *headers) in zip(commands, said, strict=True):
-        answer = curl(home, command)
+        answer = curl(url, token, command)
         assert line == f"HTTP/1.1 {answer.status_code} {answer.reason_phrase}".replace(
             "Unprocessable Content", "Unprocessable Entity"
         )
         for header in headers:
             name, _, value = header.partition(": ")
             assert answer.headers[name] == value
-    assert curl(home, commands[0]).headers["ascertain-reused"] == "true"
+    assert curl(url, token, commands[0]).headers["ascertain-reused"] == "true"
+
+
+def test_the_commands_answer_as_they_say(home: Home, target: Shop) -> None:
+    answers_as_said(home.url, home.secret)
     assert target.made() == {"order 1001": 1}
 
 
@@ -118,7 +167,9 @@ def send(home: Home, node: dict[str, Any], item: dict[str, Any], execution: str)
     headers |= {"Accept": "application/json,text/html,*/*;q=0.7", "User-Agent": "n8n"}
     body = None
     if given.get("sendBody"):
-        body = json.dumps(json.loads(evaluated(given["jsonBody"], item, execution)))
+        assert given["specifyBody"] == "keypair"
+        pairs = given["bodyParameters"]["parameters"]
+        body = json.dumps({p["name"]: evaluated(p["value"], item, execution) for p in pairs})
         headers["Content-Type"] = "application/json"
     url = given["url"].replace("http://127.0.0.1:8321", home.url)
     return home.client.request(given["method"], url, content=body, headers=headers)
