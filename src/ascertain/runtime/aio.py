@@ -21,17 +21,18 @@ from ascertain.core.model import ActFinding, Expected
 from ascertain.core.reconcile import Do, LookReport
 
 from . import perform
+from .action import Definition
 from .asks import Read, Storing, Write, outcome
 from .attempts import claiming, ending, finishing, releasing
 from .beginning import beginning
 from .declare import BoundAction, Declaring
 from .desk import Desk
-from .driving import Act, Asked, Look, Queue, Sleep, Wait, driving
+from .driving import Act, Asked, Look, Place, Queue, Sleep, Wait, driving
 from .engine import Engine
 from .flow import RunView
 from .ledger import CONCURRENCY, Action, Driver, Ledger, current_run, other_content
 from .looking import finding_of_look, start_looking
-from .loop import Flight, away, hop, in_thread, patiently, threads
+from .loop import Flight, Room, away, hop, in_thread, patiently, threads
 from .receipt import Receipt, receipt
 from .recovery import Report, sweeping
 from .telemetry import telemetry
@@ -108,15 +109,27 @@ class AsyncAction(BoundAction):
         if options.compensates:
             await hop(check_undo, engine, options.compensates)
         driver, until = AsyncDriver(engine), engine.until(wait)
-        begin = beginning(engine, self.definition, intent, options, execute=True)
-        (started, reused), cancelled = await driver.finished(begin)
-        if cancelled is not None:  # before its action started: proven not sent (law 2)
-            if isinstance(started, Ticket):
-                await driver.give_back(started)
-            raise cancelled
-        given_now = None if reused and other_content(started, intent) else intent.input
-        case = await driver.drive(driving(engine, started, given_now, until), errors)
+        room = room_for(self.definition)
+        try:
+            now = await room.at_once()  # else the intent is recorded, and claimed in its turn
+            begin = beginning(engine, self.definition, intent, options, execute=now)
+            (started, reused), cancelled = await driver.finished(begin)
+            if cancelled is not None:  # before its action started: proven not sent (law 2)
+                if isinstance(started, Ticket):
+                    await driver.give_back(started)
+                raise cancelled
+            if not isinstance(started, Ticket):
+                room.leave()
+            given_now = None if reused and other_content(started, intent) else intent.input
+            case = await driver.drive(driving(engine, started, given_now, until), errors, room)
+        finally:
+            room.leave()
         return receipt(case, engine.world(), reused=reused, warnings=intent.warnings)
+
+
+def room_for(d: Definition) -> Room:
+    """Return the place that the code of an action needs; a coroutine needs none."""
+    return Room(needed=not inspect.iscoroutinefunction(d.function))
 
 
 class AsyncDriver:
@@ -127,10 +140,10 @@ class AsyncDriver:
         self.engine = engine
 
     async def drive(
-        self, steps: Generator[Asked, Any, T], errors: list[BaseException] | None = None
+        self, steps: Generator[Asked, Any, T], errors: list[BaseException] | None, room: Room
     ) -> T:
         """Carry out what the steps ask for until they return; what goes wrong meanwhile is
-        raised within them.
+        raised within them. `room` is left by whoever made it.
 
         A claim made for a caller who is cancelled meanwhile is given back, since its action
         never started (law 2); everything else that was being written is written.
@@ -152,13 +165,13 @@ class AsyncDriver:
                 raise
             answer = error = None
             try:
-                if not isinstance(asked, Act | Look | Sleep):
+                if not isinstance(asked, Act | Look | Place | Sleep):
                     answer, stopped = await self._stored(asked)
                     cancelled = cancelled or stopped
                 elif cancelled is None:
-                    answer = await self._carry_out(asked, errors)
+                    answer = await self._carry_out(asked, errors, room)
                 else:
-                    if not isinstance(asked, Sleep):
+                    if isinstance(asked, Act | Look):
                         await self.give_back(asked.ticket)
                     error, cancelled = cancelled, None
             except BaseException as raised:  # noqa: BLE001 - thrown into what asked for it
@@ -216,6 +229,17 @@ class AsyncDriver:
             await self.finished(releasing(self.engine, ticket))
 
     async def _carry_out(
+        self, asked: Act | Look | Place | Sleep, errors: list[BaseException] | None, room: Room
+    ) -> ActFinding | LookReport | None:
+        if isinstance(asked, Place):
+            await room.wait()
+            return None
+        try:
+            return await self._carried_out(asked, errors)
+        finally:
+            room.leave()  # its code has ended
+
+    async def _carried_out(
         self, asked: Act | Look | Sleep, errors: list[BaseException] | None
     ) -> ActFinding | LookReport | None:
         match asked:
@@ -390,17 +414,27 @@ class AsyncLedger:
 
     async def recover(self, limit: int = 1000) -> Report:
         """Do everything that is due now, once; see `Ledger.recover`."""
-        return await self._driver.drive(sweeping(self.engine, limit))
+        room = Room()
+        try:
+            return await self._driver.drive(sweeping(self.engine, limit), None, room)
+        finally:
+            room.leave()
 
     async def confirm(self, operation: str | Receipt, *, wait: float | None = None) -> Receipt:
         """Ask the target again what happened; see `Ledger.confirm`."""
-        case, until = await hop(self._ledger.to_confirm, operation), self.engine.until(wait)
-        started, cancelled = await self._driver.finished(claiming(self.engine, case, Do.LOOK_UP))
-        if cancelled is not None:
-            if isinstance(started, Ticket):
-                await self._driver.give_back(started)
-            raise cancelled
-        after = await self._driver.drive(driving(self.engine, started, None, until))
+        until, room = self.engine.until(wait), Room()
+        try:
+            await room.wait()
+            case = await hop(self._ledger.to_confirm, operation)
+            look = claiming(self.engine, case, Do.LOOK_UP)
+            started, cancelled = await self._driver.finished(look)
+            if cancelled is not None:
+                if isinstance(started, Ticket):
+                    await self._driver.give_back(started)
+                raise cancelled
+            after = await self._driver.drive(driving(self.engine, started, None, until), None, room)
+        finally:
+            room.leave()
         return receipt(after, self.engine.world())
 
     def __getattr__(self, name: str) -> Any:

@@ -41,6 +41,10 @@ class Look(msgspec.Struct, frozen=True):
     ticket: Ticket
 
 
+class Place(msgspec.Struct, frozen=True):
+    """Wait until an action's code can begin: what is claimed starts now (law 2)."""
+
+
 class Sleep(msgspec.Struct, frozen=True):
     """Wait that many µs."""
 
@@ -59,7 +63,7 @@ class Wait(msgspec.Struct, frozen=True):
     commit: Commit[Written]
 
 
-Asked = Act | Look | Sleep | Write | Read | Queue | Wait
+Asked = Act | Look | Place | Sleep | Write | Read | Queue | Wait
 Driving = Generator[Asked, Any, Case]
 
 
@@ -76,6 +80,8 @@ def driving(
         if isinstance(at, Ticket):
             at = yield from _carried_out(engine, at)
             continue
+        if _may_be_claimed(engine, at):
+            yield Place()  # if it is not as it was then, its stamp says so
         moved = yield from moving_on(engine, at, given)
         if moved is not None:
             at = moved
@@ -89,6 +95,12 @@ def driving(
         others = at.status.token is not None or wait <= 0  # somebody else acts, or is to
         yield Sleep(min(left, POLL if others else max(wait, 1000)))
         at = yield Read(partial(engine.again, at))
+
+
+def _may_be_claimed(engine: Engine, case: Case) -> bool:
+    status = case.status
+    due = status.due_at is not None and status.due_at <= engine.store.now()
+    return due and status.token is None and may_act(engine.definition(status.action), "")
 
 
 def _carried_out(engine: Engine, ticket: Ticket) -> Driving:

@@ -35,6 +35,34 @@ threads = Threads()
 os.register_at_fork(after_in_child=threads.__init__)  # type: ignore[misc]  # threads stay behind
 
 
+class Room:
+    """A caller's place among those whose plain code can run in a thread at once. What claims
+    without one would wait for a thread while its time runs (law 2)."""
+
+    def __init__(self, *, needed: bool = True) -> None:
+        """Begin without one; where none is needed, it is always there."""
+        self._needed, self._held = needed, False
+
+    async def at_once(self) -> bool:
+        """Take one that is free, without waiting; return whether there is one."""
+        if self._needed and not self._held and _places_here().locked():
+            return False
+        await self.wait()
+        return True
+
+    async def wait(self) -> None:
+        """Take one once it is free."""
+        if self._needed and not self._held:
+            await _places_here().acquire()
+            self._held = True
+
+    def leave(self) -> None:
+        """Give it to the next one, if there is one to give."""
+        if self._held:
+            self._held = False
+            _places_here().release()
+
+
 async def hop(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     """Run a ledger step in a thread and wait for it; see `away`."""
     return await away(threads.steps, lambda: function(*args, **kwargs))
@@ -159,6 +187,17 @@ class Landings:
         self._called = False  # first: what is added from now on calls again
         while self._landed:
             self._landed.popleft().wake()
+
+
+_places: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+def _places_here() -> asyncio.Semaphore:
+    loop = asyncio.get_running_loop()
+    found = _places.get(loop)
+    if found is None:
+        found = _places[loop] = asyncio.Semaphore(THREADS)
+    return found
 
 
 _landings: WeakKeyDictionary[asyncio.AbstractEventLoop, Landings] = WeakKeyDictionary()
