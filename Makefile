@@ -66,7 +66,7 @@ docs: setup ## write the generated pages again
 	$(BIN)/python docs/generate.py
 
 pins: .venv/ready-pins ## choose the newest versions again; UPGRADE= keeps what is pinned
-	$(COMPILE) --extra demo --extra postgres --extra server --group build --group test \
+	$(COMPILE) --extra demo --extra postgres --extra otel --group build --group test \
 	  -o requirements/dev.txt
 	$(COMPILE) --group lint -c requirements/dev.txt -o requirements/lint.txt
 	$(COMPILE) --extra postgres --group build --group peers -o requirements/peers.txt
