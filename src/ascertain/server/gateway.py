@@ -51,6 +51,7 @@ from . import shown
 from .access import Caller
 from .given_key import HEADERS as KEYS
 from .given_key import read as read_key
+from .holding import taken
 from .messages import answer as as_json
 from .problems import ProblemError, problem_answer, problem_of
 from .serving import Serving
@@ -207,10 +208,10 @@ class Gateway:
         target, method = self._targets[sent.passage.target], sent.asked.method
         body = b""
         async for piece in self._pieces(sent.asked, INLINE_BYTES):
-            body += piece
-        taken = {n.lower() for n in target.headers}
+            body += taken(piece)
+        given = {n.lower() for n in target.headers}
         own = {n: v.replace("{{", "{").replace("}}", "}") for n, v in target.headers.items()}
-        headers = {n: v for n, v in sent.passing.frozen if n not in taken} | own
+        headers = {n: v for n, v in sent.passing.frozen if n not in given} | own
         try:
             url = address(target.base, sent.path, sent.query)
         except InputRefused as error:
@@ -280,6 +281,7 @@ class Gateway:
         hand.credentials = passing.credentials
         in_hand.set(hand)
         work = _submitted(space, passage.action, given, wanted)
+        self.serving.in_flight.admit()
         task = await self.serving.in_flight.within(work, wanted.wait + GRACE)
         receipt = task.result() if task.done() else await hop(_so_far, space, passage, given)
         if receipt is None:
@@ -303,7 +305,7 @@ class Gateway:
 
         source = counted()
         async for piece in source:
-            first += piece
+            first += taken(piece)
             if len(first) > INLINE_BYTES:
                 break
         else:

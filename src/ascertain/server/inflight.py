@@ -11,7 +11,11 @@ import contextlib
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from .holding import LATER, holding
+from .problems import ProblemError
+
 T = TypeVar("T")
+MOST = 1024  # under way at once: what waits for a slow target has no other bound
 END_WITHIN = 20.0  # seconds that what is under way has when the server stops
 
 
@@ -26,11 +30,20 @@ class InFlight:
         """Return how many are under way."""
         return len(self._tasks)
 
+    def admit(self) -> None:
+        """End the request where too many are under way; nothing was recorded for it."""
+        if len(self._tasks) >= MOST:
+            raise ProblemError("overloaded", f"{MOST} operations are under way", retry_after=LATER)
+
     async def within(self, work: Coroutine[Any, Any, T], seconds: float) -> asyncio.Task[T]:
         """Start work and wait for its end or for so many seconds; it goes on in either case."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        hold = holding.get()
+        if hold is not None:
+            hold.share()
+            task.add_done_callback(hold.leave)
         await asyncio.wait((task,), timeout=seconds)
         return task
 

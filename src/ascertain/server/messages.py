@@ -11,6 +11,7 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from .holding import taken
 from .problems import MEDIA, Problem, ProblemError
 
 T = TypeVar("T")
@@ -41,7 +42,7 @@ async def read_bytes(request: Request, limit: int = BODY_BYTES) -> bytes:
             size += len(part)
             if size > limit:
                 raise _too_large(limit)
-            parts.append(part)
+            parts.append(taken(part))
     except ClientDisconnect as error:
         raise ProblemError("body_malformed", "the connection ended before the body did") from error
     return b"".join(parts)

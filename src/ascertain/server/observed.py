@@ -16,6 +16,7 @@ from ascertain.runtime.clock import Clock
 from ascertain.runtime.telemetry import bound, telemetry
 from ascertain.targets.classify import describe
 
+from .holding import Bodies, Hold, holding
 from .problems import ProblemError, problem_answer, problem_of
 from .tracing import Tracing
 
@@ -42,6 +43,7 @@ class Observed:
         self.stopping = False
         self.under_way = 0
         self._app, self._at_once, self._clock = app, at_once, Clock()
+        self.bodies = Bodies()
         self._streams: set[asyncio.Task[Any]] = set()
 
     @property
@@ -63,7 +65,9 @@ class Observed:
         request_id = _request_id(scope) or f"{self._clock.token():016x}"
         seen = _Seen(send, request_id.encode(), self)
         began = self._clock.boottime()
+        hold = Hold(self.bodies)
         self.under_way += 1
+        asked = holding.set(hold)
         try:
             with bound(request=request_id):
                 try:
@@ -74,6 +78,8 @@ class Observed:
                                    status=seen.status, ms=spent)  # fmt: skip
         finally:
             self.under_way -= 1
+            hold.leave()
+            holding.reset(asked)
             if seen.task is not None:
                 self._streams.discard(seen.task)
 

@@ -93,6 +93,7 @@ async def submit(serving: Serving, space: Space, asked: Submit, key: str | None)
     """
     wait = serving.table.wait if asked.wait is None else asked.wait
     asked, key = resolved(serving, space, asked, key)
+    serving.in_flight.admit()
     work = performed(space, asked, key, wait)
     task = await serving.in_flight.within(work, wait + GRACE)
     if task.done():

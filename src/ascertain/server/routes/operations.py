@@ -103,6 +103,7 @@ async def submit_batch(request: Request, caller: Writer) -> Response:
     asked = await read_body(request, Batch, BATCH_BYTES)
     space = serving.space(caller.namespace)
     wait = serving.table.wait if asked.wait is None else asked.wait
+    serving.in_flight.admit()
     many = _Many(serving, space, asked, wait)
     _ = await serving.in_flight.within(many.run(), wait + GRACE)
     many.over = True

@@ -56,6 +56,7 @@ async def pin(request: Request, caller: Writer) -> Response:
         raise ProblemError("body_invalid", "null is no value to pin", fields=["value"])
     space = serving.space(caller.namespace)
     run = await space.runs.named(asked.run) if asked.run else None
+    serving.in_flight.admit()
     work = space.pins.pin(key, asked.value, run=run)
     task = await serving.in_flight.within(work, serving.table.wait + GRACE)
     if not task.done():
