@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,29 @@ def test_both_languages_make_the_same_claims():
     assert claims[0] == claims[1]
 
 
+def test_every_test_that_any_page_names_exists():
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    missing = [
+        f"{page.relative_to(ROOT)}: {path}::{name}"
+        for page in pages
+        for path, name in NAMED.findall(page.read_text(encoding="utf-8"))
+        if not (ROOT / path).exists() or name not in functions(ROOT / path)
+    ]
+    assert not missing
+
+
+def test_every_extra_that_is_named_exists():
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = set(told["project"]["optional-dependencies"])
+    named = {
+        extra
+        for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+        for given in re.findall(r"'(?:\.|ascertain)\[([\w,]+)\]'", page.read_text("utf-8"))
+        for extra in given.split(",")
+    }
+    assert {"http", "postgres", "server", "otel"} <= named <= extras
+
+
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("page", ["README.md", "README.zh.md"])
 def test_the_readmes_twenty_lines_run_and_print_what_they_say(page, tmp_path):
@@ -47,7 +71,7 @@ def test_the_readmes_twenty_lines_run_and_print_what_they_say(page, tmp_path):
 
 
 def test_links_of_the_documents_lead_somewhere():
-    pages = [ROOT / "README.md", ROOT / "README.zh.md", *ROOT.glob("docs/**/*.md")]
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
     broken = [
         f"{page.relative_to(ROOT)}: {link}"
         for page in pages
