@@ -54,6 +54,17 @@ lines = "{{lines}}"
 key = "{{target_key}}"
 """
 
+HOOK = """
+[hooks.shop]
+kind = "shopify"
+secrets = [{ env = "SHOP_SECRET" }]
+[[hooks.shop.map]]
+action = "crm.task"
+input = { name = "body.name" }
+[[hooks.shop.map]]
+flow = "sync"
+"""
+
 
 @pytest.fixture
 def crm(cli: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -91,11 +102,41 @@ def test_check_says_each_problem_on_its_line(cli, crm, lang) -> None:
     write(cli.folder, more='aproval = true\nlag = "soon"')
     done = cli("config", "check", "--lang", lang)
     assert done.exit_code == 2
-    [line] = done.stdout.splitlines()
+    line, after = done.stdout.splitlines()
     assert line.startswith("ascertain.toml:32: actions.crm.task.aproval: unknown key; did you mean")
+    assert after.startswith("ascertain.toml:33: actions.crm.task.lag: lag is 'soon': write it like")
     assert done.stderr.count("\n") == 1
-    [problem] = cli.json("config", "check", code=2)["problems"]
+    problem, _ = cli.json("config", "check", code=2)["problems"]
     assert (problem["line"], problem["where"]) == (32, "actions.crm.task.aproval")
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_check_lists_hooks_and_what_they_cannot_verify(cli, crm, monkeypatch, lang) -> None:
+    with (cli.folder / "ascertain.toml").open("a", encoding="utf-8") as file:
+        file.write(HOOK)
+    monkeypatch.setenv("SHOP_SECRET", "s")
+    done = cli("config", "check", "--lang", lang)
+    assert (done.exit_code, done.stderr) == (0, "")
+    [row] = [line.split() for line in done.stdout.splitlines() if "shopify" in line]
+    assert row == ["shop", "shopify", "/hooks/shop", "lamp", "crm.task,", "sync"]
+    monkeypatch.delenv("SHOP_SECRET")
+    said = cli("config", "check", "--lang", lang).stderr
+    assert {"en": "takes nothing now", "zh": "无法接收"}[lang] in said
+    assert "SHOP_SECRET is not set" in said
+    [hook] = cli.json("config", "check")["hooks"]
+    assert (hook["path"], hook["asks"]) == ("/hooks/shop", ["crm.task", "sync"])
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_an_unknown_contract_is_said_with_the_nearest_few(cli, crm, lang) -> None:
+    said = cli("contract", "show", "stripe.v1.pst", "--lang", lang).stderr
+    assert "did you mean 'stripe.v1.post'" in said
+    assert len(said) < 600
+    text = (cli.folder / "ascertain.toml").read_text("utf-8")
+    text = text.replace('contract = "crm.task"', 'contract = "stripe.v1.pst"')
+    (cli.folder / "ascertain.toml").write_text(text, "utf-8")
+    [problem] = cli.json("config", "check", code=2)["problems"]
+    assert (problem["where"], len(problem["why"]) < 400) == ("actions.crm.task.contract", True)
 
 
 def test_do_works_once_and_says_where_it_stands(cli, crm) -> None:

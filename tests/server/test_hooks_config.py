@@ -55,24 +55,24 @@ WRONG: list[tuple[str, str, str, str]] = [
     ('secrets = [{ env = "SECRET" }]', "", "[hooks.shop]", "anybody could send events"),
     ('{ env = "SECRET" }', "{ }", "secrets =", "name one place"),
     ('{ env = "SECRET" }', '{ env = "A", file = "b" }', "secrets =", "name one place"),
-    ('kind = "shopify"', 'kind = "shopify"\ntolerance = "soon"', "[hooks.shop]", "tolerance"),
+    ('kind = "shopify"', 'kind = "shopify"\ntolerance = "soon"', "tolerance =", "tolerance"),
     ('kind = "shopify"', 'kind = "shopify"\nsubject = "body:id"', "subject =", "belong together"),
     ('kind = "shopify"', 'kind = "shopify"\nmax_body = 0', "max_body =", "between 1 and"),
     ('kind = "shopify"', 'kind = "shopify"\nnamespace = "other"', "namespace =", "not served"),
-    ('kind = "shopify"', 'kind = "shopify"\nevent_id = "id"', "[hooks.shop]", "is no place"),
+    ('kind = "shopify"', 'kind = "shopify"\nevent_id = "id"', "event_id =", "is no place"),
     ('kind = "shopify"', 'kind = "shopify"\nevents = 1', "events =", "unknown key"),
     ('kind = "shopify"', 'kind = "shopify"\ntoken = { env = "A" }', "token =", "Feishu"),
     ('kind = "shopify"', 'kind = "hmac"', "[hooks.shop]", "belongs to the kind hmac"),
     ('kind = "shopify"', 'kind = "none"', "[hooks.shop]", "does not say where it is"),
     ('kind = "shopify"', 'kind = "token"', "secrets =", "has none"),
-    ('kind = "shopify"', MD5, "[hooks.shop]", "algorithm must be"),
+    ('kind = "shopify"', MD5, "signature =", "algorithm must be"),
     ('action = "order"', 'action = "oder"', "action =", "did you mean 'order'"),
     ('action = "order"', "", "[[hooks.shop.map]]", "names one of"),
     ('action = "order"', 'action = "order"\nflow = "x"', "[[hooks.shop.map]]", "names one of"),
-    ('action = "order"', 'action = "order"\nwhen = "topic =="', "[[hooks.shop.map]]", "JMESPath"),
+    ('action = "order"', 'action = "order"\nwhen = "topic =="', "when =", "JMESPath"),
     ('action = "order"', 'action = "order"\nif = "x"', "if =", "unknown key"),
     ('action = "order"', 'forward = "order"', "forward =", "must name {id}"),
-    ("body.name", "body.[", "[[hooks.shop.map]]", "is no JMESPath"),
+    ("body.name", "body.[", "input =", "is no JMESPath"),
     ("[hooks.shop]", '[hooks."a b"]', '[hooks."a b"]', "stands in a path"),
 ]  # fmt: skip
 
@@ -167,3 +167,12 @@ def test_events_are_listed_newest_first_in_pages(
             {"since": "soon"},
         ):
             assert home.client.get("/v1/events", params=wrong).status_code == 422
+
+
+def test_everything_wrong_with_a_hook_is_said_at_once(tmp_path: Path) -> None:
+    text = GOOD.replace('kind = "shopify"', 'kind = "shopify"\ntolerence = "soon"\ntopic = "x"')
+    text = text.replace('action = "order"', 'action = "oder"\nwen = "topic =="\neach = "a ["')
+    found = problems(tmp_path, text.replace('"body.name"', '"body.["'))
+    assert [one.partition(" ")[0] for one in found] == [
+        "tolerence", "tolerence", "topic", "action", "wen", "wen", "each", "input",
+    ]  # fmt: skip

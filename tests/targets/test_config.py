@@ -137,7 +137,7 @@ def test_what_is_wrong_is_said_before_anything_is_opened(tmp_path) -> None:
     text = WHOLE.replace("late =", "latte =").replace("{amount}", "{amont}")
     with pytest.raises(ConfigInvalid) as caught:
         ascertain.from_config(written(tmp_path, text))
-    assert len(caught.value.problems) == 1  # the table is read no further than its unknown key
+    assert len(caught.value.problems) == 2  # an unknown key hides nothing
     assert not (tmp_path / "ledger.db").exists()
 
 
@@ -250,6 +250,40 @@ def test_all_problems_are_said_at_once(tmp_path) -> None:
     text = WHOLE.replace("{amount}", "{amont}").replace('{ name = "{name}"', '{ name = "{nme}"')
     text = text.replace('url = "/orders"', 'url = "orders"').replace("namespace", "nspace")
     assert [p.line for p in wrong(tmp_path, text)] == [3, 33, 34, 52]
+
+
+def test_one_mistake_hides_no_other(tmp_path) -> None:
+    """Of each kind of table several, each on its line, with the nearest known word."""
+    text = WHOLE
+    for old, new in (
+        ("keeps = ", "keep = "), ('when = "201"', 'when = "sometimes"'),  # of one contract
+        ('base = "https://shop.example/api"', 'base = 5\nscop = "x"'),  # of its target
+        ('contract = "shop.order"', 'contract = "shop.order"\naproval = true\ntitel = "{x}"'),
+        ('timeout = "5s"', 'timeout = "soon"\nattempts = "many"'),
+        ("{amount}", "{amont}"), ('key = "{name}"', 'key = "{nme}"\nlate = "late"'),
+        ('contract = "monday.mutations"', 'contract = "monday.mutation"'),
+    ):  # fmt: skip
+        assert old in text, old
+        text = text.replace(old, new, 1)
+    said = {(p.where, p.why.partition(";")[0][:40]) for p in wrong(tmp_path, text)}
+    assert {where for where, _ in said} >= {
+        "contract.1.repeat.keep", "contract.1.ok.when", "targets.shop.base", "targets.shop.scop",
+        "actions.shop.order.aproval", "actions.shop.order.titel", "actions.shop.order.timeout",
+        "actions.shop.order.attempts", "actions.shop.order.request.json",
+        "actions.board.item.contract", "actions.board.item.key",
+    }, said  # fmt: skip
+    # What is named rightly is there, though it has mistakes: nobody is told otherwise.
+    assert not [why for _, why in said if why.startswith(("no target", "no contract 'shop"))]
+
+
+@pytest.mark.parametrize("by", ["server", "client"])
+def test_an_input_has_no_name_that_no_code_could_take(tmp_path, by) -> None:
+    text = WHOLE.replace("order = {}", "from = {}")
+    if by == "client":
+        own = '[actions.own]\nby = "client"\ntarget = "shop"\nkey = "{from}"\nowner = "ben"\n'
+        text = WHOLE + own + "inputs.from = {}\n"
+    found = [p.why for p in wrong(tmp_path, text)]
+    assert [why for why in found if "inputs.from is no possible name" in why] != []
 
 
 def test_an_issued_key_is_refused_with_the_way_out(tmp_path) -> None:

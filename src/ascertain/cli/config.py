@@ -39,6 +39,7 @@ def check(settings: Settings, /, file: str | None) -> int:
             "store": _store(settings, found),
             "namespace": found.namespace,
             "actions": [_data(d, found.actions[n].target) for n, d in known.items()],
+            "hooks": [_hook(hook) for hook in found.hooks.values()],
             "unset": {n: what for n, what in unset.items() if what},
             "problems": msgspec.to_builtins(found.problems),
         })  # fmt: skip
@@ -75,6 +76,18 @@ def _data(d: Definition, target: str) -> dict[str, Any]:
     }
 
 
+def _hook(hook: Any) -> dict[str, Any]:
+    received = hook.kind != "token"  # else handed in at /v1/events
+    return {
+        "name": hook.name,
+        "kind": hook.kind,
+        "namespace": hook.namespace,
+        "path": f"/hooks/{hook.name}" if received else "/v1/events",
+        "asks": [*dict.fromkeys(rule.action for rule in hook.rules)],
+        "unset": hook.unset(),
+    }
+
+
 def _store(settings: Settings, found: Any) -> str:
     """Name the store that commands would open here: what is named comes before the file."""
     named = settings.store or os.environ.get("ASCERTAIN_STORE")
@@ -88,8 +101,32 @@ def _tell(settings: Settings, found: Any, known: dict[str, Definition]) -> None:
         "config.fine", file=found.file, count=count, plural="" if count == 1 else "s",
         store=_store(settings, found), namespace=found.namespace,
     )))  # fmt: skip
-    if not known:
-        return
+    if known:
+        _actions(settings, found, known)
+    if found.hooks:
+        _hooks(settings, [_hook(hook) for hook in found.hooks.values()])
+
+
+def _hooks(settings: Settings, hooks: list[dict[str, Any]]) -> None:
+    say = settings.say
+    heads = ("col.hook", "col.hook_kind", "col.hook_path", "col.hook_space", "col.hook_asks")
+    click.echo()
+    table(
+        [say(n) for n in heads],
+        [
+            (h["name"], h["kind"], h["path"], h["namespace"],
+             ", ".join(h["asks"]) or say("config.asks_nothing"))
+            for h in hooks
+        ],
+    )  # fmt: skip
+    for h in hooks:
+        if h["unset"]:
+            said = say("config.hook_unset", hook=h["name"], what=h["unset"])
+            click.echo(clean(said), err=True)
+
+
+def _actions(settings: Settings, found: Any, known: dict[str, Definition]) -> None:
+    say = settings.say
     heads = (
         "col.action", "col.target", "col.contract", "col.class", "col.look_up", "col.key",
         "col.owner", "col.assumes",

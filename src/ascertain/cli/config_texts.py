@@ -51,6 +51,16 @@ CONFIG: dict[str, tuple[str, str]] = {
         "Target {target} cannot be asked now: {what}.",
         "目标系统 {target} 现在无法访问：{what}。",
     ),
+    "config.hook_unset": (
+        "Hook {hook} takes nothing now: {what}.",
+        "发送方 {hook} 的通知现在无法接收：{what}。",
+    ),
+    "config.asks_nothing": ("nothing: it has no map", "无（没有 map）"),
+    "col.hook": ("hook", "发送方"),
+    "col.hook_kind": ("kind", "类型"),
+    "col.hook_path": ("address", "地址"),
+    "col.hook_space": ("namespace", "空间"),
+    "col.hook_asks": ("asks for", "要求的动作"),
     "config.always_review": (
         "{action}: an unknown outcome always goes to a person; a look-up would find it out.",
         "{action}：结果不明时总是转人工核查；描述查询（lookup）即可自动查实。",

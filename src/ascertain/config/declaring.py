@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from ascertain.core.errors import AscertainError
 from ascertain.runtime import notices, remote
@@ -13,9 +18,16 @@ from ascertain.runtime.engine import Engine
 from ascertain.runtime.templates import register, register_gateway
 from ascertain.runtime.watches import Watches
 from ascertain.runtime.watches import register as register_callbacks
+from ascertain.targets.describing import Input
 
 from .guards import breaker_of
 from .reading import Declared, Understood
+
+NEEDED = {"owner", "key", "scope"}  # of every action
+OF_CONTRACTS = {
+    "lag", "late", "keeps", "unseen", "deterministic", "repeatable", "reversible", "settle",
+    "trust_assumed_absence",
+}  # fmt: skip
 
 
 def declare(understood: Understood, ledger: Any) -> Any:
@@ -49,16 +61,31 @@ def watches_of(understood: Understood, engine: Engine) -> Watches:
     return Watches(engine, server.callback_hosts, server.public_url)
 
 
-def dry_run(understood: Understood) -> dict[str, Exception]:
-    """Return what registering would raise, by the action's name; nothing is kept."""
-    wrong: dict[str, Exception] = {}
-    nowhere = _nowhere()
-    for name, declared in understood.actions.items():
+def dry_run(
+    understood: Understood, declared: Declared, *, bare: bool, vague: bool
+) -> Iterator[str]:
+    """Say what registering an action would raise; nothing is kept. An option that is wrong is
+    left out then, and the rest tried again. `bare`: without its request; `vague`: without what
+    depends on its contract."""
+    options = {n: v for n, v in declared.options.items() if not (vague and n in OF_CONTRACTS)}
+    if (bare or vague) and not declared.remote:
+        taken = declared.description
+        options |= {n: taken[n] for n in ("key", "title") if n in taken}
+        given = {"inputs": msgspec.convert(taken.get("inputs", {}), dict[str, Input])}
+        declared = replace(declared, description=given | {"lookup": False}, remote=True)
+    while True:
         try:
-            _register(understood, declared, nowhere)
+            _register(understood, replace(declared, options=options), _nowhere())
         except AscertainError as error:
-            wrong[name] = error
-    return wrong
+            why = re.sub(rf"^action {re.escape(declared.name)}:? ", "", str(error))
+            if not ((bare or vague) and why.startswith("inputs.")):  # said with the request
+                yield why
+            named = [w for w in re.findall(r"\w+", why) if w in options.keys() - NEEDED]
+            if not named:
+                return
+            del options[named[0]]
+        else:
+            return
 
 
 def definitions(understood: Understood) -> dict[str, Definition]:
@@ -93,7 +120,7 @@ def _register(understood: Understood, declared: Declared, ledger: Any) -> None:
         declared.description,
         owner=options.pop("owner"),
         contract=declared.contract,
-        credentials=understood.credentials[declared.target],
+        credentials=understood.credentials.get(declared.target),
         **options,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,10 +12,9 @@ from ascertain.core.contract import duration
 from ascertain.core.errors import AscertainError
 from ascertain.core.intake import KINDS
 from ascertain.core.model import SECOND
-from ascertain.core.signatures import Generic
+from ascertain.core.nearest import nearest
+from ascertain.core.signatures import Generic, generic
 from ascertain.targets.credentials import Source
-
-from .schema import nearest
 
 if TYPE_CHECKING:
     from ascertain.runtime.hooks import Hook
@@ -85,7 +84,7 @@ def hook(reader: Any, name: str) -> Hook | None:
     made: HookTable | None = reader.convert(table, HookTable, path)
     if made is None:
         return None
-    wrong = [*_wrong(reader, name, made)]
+    wrong = [*_wrong(reader, name, made), *_unreadable(made)]
     for key, why in wrong:
         reader.wrong((*path, key) if key else path, why)
     rules = [_rule(reader, path, number, made) for number in range(len(made.map))]
@@ -116,9 +115,12 @@ def _wrong(reader: Any, name: str, made: HookTable) -> list[tuple[str, str]]:
         found.append(("", "its name stands in a path: letters, digits, - and _, at most 64"))
     if made.kind not in KINDS:
         return [*found, ("kind", f"no kind {made.kind!r}{nearest(made.kind, KINDS)}")]
-    if (made.kind == "hmac") is not (made.signature is not None):
+    given = reader.data["hooks"][name]  # also what cannot be meant, which is said already
+    signature = made.signature is not None or "signature" in given
+    if (made.kind == "hmac") is not signature:
         found.append(("signature", "belongs to the kind hmac, and is needed there"))
-    proves = bool(made.secrets) or (made.kind == "feishu" and made.token is not None)
+    token = made.token is not None or "token" in given
+    proves = bool(made.secrets or given.get("secrets")) or (made.kind == "feishu" and token)
     if made.kind == "token" and (made.secrets or made.token):
         found.append(("secrets", "the kind token has none: API tokens are made elsewhere"))
     elif made.kind != "token" and not proves:
@@ -143,6 +145,26 @@ def _wrong(reader: Any, name: str, made: HookTable) -> list[tuple[str, str]]:
     return found
 
 
+def _unreadable(made: HookTable) -> Iterator[tuple[str, str]]:
+    """Say which texts cannot be read, each with its key."""
+    from ascertain.runtime.mapping import Places
+
+    for part in PLACES:
+        try:
+            Places(getattr(made, part) or ())
+        except AscertainError as error:
+            yield part, str(error)
+    try:
+        duration(made.tolerance, "tolerance")
+    except AscertainError as error:
+        yield "tolerance", str(error)
+    if made.signature is not None:
+        try:
+            generic(made.signature)
+        except ValueError as error:
+            yield "signature", str(error)
+
+
 def _rule(reader: Any, path: tuple[str | int, ...], number: int, made: HookTable) -> Rule | None:
     from ascertain.runtime.mapping import Rule
 
@@ -151,27 +173,46 @@ def _rule(reader: Any, path: tuple[str | int, ...], number: int, made: HookTable
     if one is None:
         return None
     words = [word for word in WORDS if getattr(one, word)]
+    compiled = [_compiles(reader, (*place, *at), text) for at, text in _expressions(one)]
     if len(words) != 1:
         reader.wrong(place, f"names one of {', '.join(WORDS)}")
         return None
     name = str(getattr(one, words[0]))
     given: str | Mapping[str, Any] = one.input
     if words[0] != "flow":  # flows are code: what runs them knows them
-        declared = reader.data.get("actions", {})
+        declared = reader.tables("actions")
         if name not in declared:
             reader.wrong((*place, words[0]), f"no action {name!r}{nearest(name, declared)}")
             return None
-        of = reader.data.get("targets", {}).get(declared[name].get("target"), {}).get("namespaces")
+        target = reader.data["actions"][name].get("target")
+        of = reader.data.get("targets", {}).get(target, {}).get("namespaces")
         if of and _namespace(reader, made) not in of:
             reader.wrong((*place, words[0]), f"its target is not for {_namespace(reader, made)!r}")
             return None
     if words[0] == "forward":
         given = _forwarded(reader, place, one, name)
+    return Rule(name, given, when=one.when, each=one.each, key=one.key) if all(compiled) else None
+
+
+def _expressions(one: MapTable) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Give the expressions of a map, each with where it stands."""
+    yield from ((("when",), one.when), (("each",), one.each), (("key",), one.key))
+    if isinstance(one.input, str):
+        yield ("input",), one.input
+    else:
+        yield from ((("input", name), text) for name, text in one.input.items())
+
+
+def _compiles(reader: Any, place: tuple[str | int, ...], text: Any) -> bool:
+    """Say what is wrong with an expression, where it stands; tell whether nothing is."""
+    from ascertain.runtime.mapping import Expression
+
     try:
-        return Rule(name, given, when=one.when, each=one.each, key=one.key)
+        Expression(text)
     except AscertainError as error:
         reader.wrong(place, str(error))
-        return None
+        return False
+    return True
 
 
 def _forwarded(reader: Any, place: tuple[str | int, ...], one: MapTable, name: str) -> Any:

@@ -141,7 +141,7 @@ class _Passage:
         if target.pass_credentials and self.one.approval is not False:
             self.wrong("approval", "who approves comes later, and has no credentials of the caller")
         raw = {n: v for n, v in self.raw.items() if n not in _OURS}
-        auth = self.reader.located(self.reader.data["targets"][self.target].get("auth", {}))
+        auth = self.reader.data["targets"][self.target].get("auth", {})
         description = {n: v for n, v in raw.items() if n in _DESCRIBES}
         description |= {"base": target.base, "headers": target.headers, "auth": auth}
         options = {n: v for n, v in raw.items() if n not in _DESCRIBES and n != "contract"}

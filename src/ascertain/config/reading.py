@@ -15,16 +15,17 @@ from typing import Any
 import msgspec
 
 from ascertain.contracts import catalogue
-from ascertain.core.contract import NO_CONTRACT, Contract, duration, load
+from ascertain.core.contract import NO_CONTRACT, Contract, duration, wrong_in
 from ascertain.core.errors import ActionInvalid, AscertainError, ContractInvalid
 from ascertain.core.model import FOREVER
+from ascertain.core.nearest import nearest
 from ascertain.runtime.retention import Keeps
 from ascertain.targets import placeholders as slots
 from ascertain.targets.credentials import Credentials, NoCredential, text_of
 
 from .clients import options_of, wrong_for
 from .guards import breaker_of
-from .lines import Place, line_of, lines
+from .lines import Place, lines
 from .manners import approvers, wrong_link
 from .passages import Passage, passages
 from .schema import (
@@ -36,33 +37,14 @@ from .schema import (
     ServerTable,
     StoreTable,
     TargetTable,
-    inner,
     known,
-    nearest,
 )
+from .tables import Problem, Tables, steps
 from .telling import Telling, telling
 
 BYTES = 1024 * 1024  # of a configuration
-_PLACE = re.compile(r"^[\w.\-/]+")
-_AT = re.compile(r" - at `\$\.?([^`]*)`$")
-_KINDS = {
-    "`str`": "a text", "`int`": "a whole number", "`float`": "a number", "`bool`": "true or false",
-    "`object`": "a table", "`array`": "a list", "`null`": "nothing",
-}  # fmt: skip
+NOWHERE = "https://nowhere.invalid"  # of a target whose base is wrong
 POSTGRES = ("postgresql://", "postgres://")
-
-
-class Problem(msgspec.Struct, frozen=True):
-    """One thing that cannot be meant, where it stands, and why."""
-
-    file: str
-    line: int
-    where: str
-    why: str
-
-    def __str__(self) -> str:
-        """Return it as compilers write it."""
-        return f"{self.file}:{self.line}: {self.where}: {self.why}"
 
 
 class Declared(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,13 +84,15 @@ def read(path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ) 
     return _Reader(Path(path), environ).run()
 
 
-class _Reader:
+class _Reader(Tables):
     def __init__(self, path: Path, environ: Mapping[str, str]) -> None:
-        self.path, self.environ = path, environ
-        self.found = Understood(file=str(path))
-        self.lines: dict[Place, int] = {}
-        self.data: dict[str, Any] = {}
+        super().__init__(path)
+        self.environ = environ
+        self.found = Understood(file=str(path), problems=self.problems)
         self.own: dict[str, Contract] = {}
+        self.broken: set[str] = set()  # contracts that are declared here, with mistakes
+        self.vague: set[str] = set()  # actions whose contract is not known
+        self.ill: set[str] = set()  # actions whose request, or what goes with it, has mistakes
         self.accepts: dict[str, tuple[str, ...]] = {}
 
     def run(self) -> Understood:
@@ -126,21 +110,9 @@ class _Reader:
             self.found.telling = telling(self)
             for name in self.tables("hooks"):
                 self.hook(name)
-            if not self.found.problems:
-                self.declarable()
-        self.found.problems.sort(key=lambda p: (p.file != str(self.path), p.line))
+            self.declarable()
+        self.problems.sort(key=lambda p: (p.file != str(self.path), p.line))
         return self.found
-
-    # --- what is wrong ---
-
-    def wrong(self, path: Place, why: str) -> None:
-        where = ".".join(str(p) if isinstance(p, str) else f"{p + 1}" for p in path)
-        self.problem(self.path, line_of(self.lines, path), where or str(self.path.name), why)
-
-    def problem(self, file: Path, line: int, where: str, why: str) -> None:
-        made = Problem(str(file), line, where, why)
-        if made not in self.found.problems:
-            self.found.problems.append(made)
 
     def parsed(self, top: Sequence[str] = TOP) -> bool:
         try:
@@ -177,50 +149,6 @@ class _Reader:
             if name not in found and (key, name) != ("contracts", "files"):
                 self.wrong((key, name), f"it must be a table: [{key}.{name}]")
         return found
-
-    def keys(self, table: Any, kind: type[msgspec.Struct], path: Place) -> bool:
-        """Refuse keys that nobody knows, in a table and those within it; tell if all are known."""
-        if not isinstance(table, dict):
-            return True  # what it should be is said when it is converted
-        within, fine = inner(kind), True
-        for key, value in table.items():
-            if key not in within:
-                self.wrong((*path, key), f"unknown key{nearest(key, known(kind))}")
-                fine = False
-                continue
-            for one, named in within[key]:
-                if named and isinstance(value, dict):
-                    parts = [(value[n], (*path, key, n)) for n in value]
-                elif isinstance(value, list):
-                    parts = [(v, (*path, key, n)) for n, v in enumerate(value)]
-                else:
-                    parts = [(value, (*path, key))]
-                found = [self.keys(v, one, p) for v, p in parts]  # all of them, to say all
-                fine = all(found) and fine
-        return fine
-
-    def convert(self, table: Any, kind: Any, path: Place) -> Any:
-        """Return a table as a record, or None where something in it is wrong."""
-        if not self.keys(table, kind, path):
-            return None
-        try:
-            return msgspec.convert(table, kind)
-        except msgspec.ValidationError as error:
-            at = _AT.search(str(error))
-            why = _plain(_AT.sub("", str(error)))
-            self.wrong(self.place(path, _names(at[1]) if at else []), why)
-            return None
-
-    def place(self, path: Place, steps: list[str]) -> Place:
-        """Return the longest path that is written, from a table on; names may hold dots."""
-        best, name = path, ""
-        for step in steps:
-            name = f"{name}.{step}" if name else step
-            for candidate in (name, int(name) if name.isdecimal() else name):
-                if (*best, candidate) in self.lines:
-                    best, name = (*best, candidate), ""
-                    break
-        return best
 
     # --- tables ---
 
@@ -279,7 +207,8 @@ class _Reader:
         other = _Reader(file, self.environ)
         if other.parsed(("contract",)):
             other.own_contracts()
-        self.found.problems += other.found.problems
+        self.problems += other.problems
+        self.broken |= other.broken
         self.add(other.own, path)
 
     def own_contracts(self) -> None:
@@ -289,15 +218,12 @@ class _Reader:
             return
         for number, one in enumerate(given):
             path = ("contract", number)
-            if not self.keys(one, Contract, path):
-                continue
-            try:
-                made = load(one, "")
-            except ContractInvalid as error:
-                why = re.sub(rf"^: ({re.escape(str(one.get('id', '')))}: )?", "", str(error))
-                at = _AT.search(why)
-                why = _AT.sub("", why)
-                self.wrong(self.place(path, _names(at[1]) if at else _steps(why)), _plain(why))
+            made: Contract | None = self.convert(one, Contract, path)
+            wrong = [] if made is None else [*wrong_in(made)]
+            for why in wrong:
+                self.wrong(self.place(path, steps(why)), why)
+            if made is None or wrong:
+                self.broken.add(str(one.get("id")) if isinstance(one, dict) else "")
             else:
                 self.add({made.id: made}, path)
 
@@ -309,6 +235,8 @@ class _Reader:
 
     def resolved(self, ident: str | None, path: Place) -> Contract | None:
         """Return a contract by its id, your own first, with the claims that you accept."""
+        if ident in self.broken:
+            return None  # what is wrong with it is said where it stands
         try:
             return self.own.get(ident or "") or catalogue.resolve(ident, self.accepts)
         except ContractInvalid as error:
@@ -322,23 +250,22 @@ class _Reader:
     def targets(self) -> None:
         for name in self.tables("targets"):
             path = ("targets", name)
-            table = self.data["targets"][name]
-            made: TargetTable | None = self.convert(self.located(table), TargetTable, path)
-            if made is None:
-                continue
+            table = self.data["targets"][name] = self.located(self.data["targets"][name])
+            made: TargetTable | None = self.convert(table, TargetTable, path)
+            if made is None:  # its base: what is done there is read all the same
+                made = msgspec.convert({**table, "base": NOWHERE}, TargetTable)
             try:
                 breaker_of(made)
             except ContractInvalid as error:
                 self.wrong((*path, "breaker"), str(error))
-                continue
+                made = msgspec.structs.replace(made, breaker=None)
             try:
                 base = text_of(made.base, self.environ)
             except NoCredential as error:
                 self.wrong((*path, "base"), error.reason)
-                continue
+                base = NOWHERE
             if made.open and (why := wrong_link(made.open)):
                 self.wrong((*path, "open"), why)
-                continue
             headers = self.headers(made, base, path)
             self.found.targets[name] = msgspec.structs.replace(made, base=base, headers=headers)
             self.found.credentials[name] = Credentials(made.auth, self.environ)
@@ -369,52 +296,54 @@ class _Reader:
         return table
 
     def action(self, name: str) -> None:
-        from ascertain.targets.describing import Description, problems
-
         path, table = ("actions", name), self.data["actions"][name]
         made: ActionTable | None = self.convert(table, ActionTable, path)
         if made is None:
             return
-        contract = NO_CONTRACT
+        contract: Contract | None = NO_CONTRACT
         if made.contract is not None:
-            resolved = self.resolved(made.contract, (*path, "contract"))
-            if resolved is None:
-                return
-            contract = resolved
+            contract = self.resolved(made.contract, (*path, "contract"))
         target = self.found.targets.get(made.target)
         if target is None:
-            if made.target not in self.data.get("targets", {}):
-                there = self.found.targets
-                self.wrong(
-                    (*path, "target"), f"no target {made.target!r}{nearest(made.target, there)}"
-                )
-            return
-        mixed = wrong_for(made, table)
-        if mixed is not None:
-            self.wrong((*path, *mixed[0]), mixed[1])
-            return
-        if made.by == "client":
-            options = {"scope": target.scope or target.base, **options_of(table)}
-            self.found.actions[name] = Declared(
-                name=name, target=made.target, contract=contract, options=options, remote=True,
-                description={"inputs": made.inputs, "lookup": made.lookup is True},
-            )  # fmt: skip
-            return
-        description = {n: v for n, v in table.items() if n in DESCRIBES and n != "contract"}
-        auth = self.located(self.data["targets"][made.target].get("auth", {}))
-        description |= {"base": target.base, "headers": target.headers, "auth": auth}
-        try:
-            for problem in problems(msgspec.convert(description, Description), contract):
-                self.told(made.target, path, problem)
-        except AscertainError as error:
-            self.told(made.target, path, str(error))
-        own = ("target", "by")
-        options = {n: v for n, v in table.items() if n not in DESCRIBES and n not in own}
-        options.setdefault("scope", target.scope or target.base)
+            there = self.found.targets
+            self.wrong((*path, "target"), f"no target {made.target!r}{nearest(made.target, there)}")
+            target = TargetTable(base=NOWHERE)
+        for place, why in wrong_for(made, table):
+            self.wrong((*path, *place), why)
+            self.ill.add(name)
+            if place:
+                del table[place[0]]
+        if contract is None:
+            self.vague.add(name)
+        own = {"scope": target.scope or target.base, **options_of(table)}
+        description: dict[str, Any] = {"inputs": made.inputs, "lookup": made.lookup is True}
+        if made.by == "server":
+            own = {n: v for n, v in own.items() if n not in ("key", "title")}
+            auth = self.data.get("targets", {}).get(made.target, {}).get("auth", {})
+            description = {n: v for n, v in table.items() if n in DESCRIBES and n != "contract"}
+            description |= {"base": target.base, "headers": target.headers, "auth": auth}
+            self.described(name, made.target, description, contract)
         self.found.actions[name] = Declared(
-            name=name, target=made.target, contract=contract, description=description,
-            options=options,
+            name=name, target=made.target, contract=contract or NO_CONTRACT,
+            description=description, options=own, remote=made.by == "client",
         )  # fmt: skip
+
+    def described(
+        self, name: str, target: str, description: dict[str, Any], contract: Contract | None
+    ) -> None:
+        """Say what is wrong with the request of an action, and what goes with it."""
+        from ascertain.targets.describing import Description, problems
+
+        found: list[str] = []
+        if "request" in description:
+            try:
+                found += problems(msgspec.convert(description, Description), contract)
+            except AscertainError as error:
+                found.append(str(error))
+        for problem in found:
+            self.told(target, ("actions", name), problem)
+        if found:
+            self.ill.add(name)
 
     def hook(self, name: str) -> None:
         from .hooks import hook
@@ -435,42 +364,23 @@ class _Reader:
 
     def told(self, target: str, path: Place, problem: str) -> None:
         """Say what is wrong with a description, in the table where it stands."""
-        steps = _steps(problem)
-        of_target = steps[:1] and steps[0] in ("base", "headers", "auth")
-        at = self.place(("targets", target) if of_target else path, steps)
+        named = steps(problem)
+        of_target = named[:1] and named[0] in ("base", "headers", "auth")
+        at = self.place(("targets", target) if of_target else path, named)
         self.wrong(at, problem)
 
     def declarable(self) -> None:
         """Register everything on a ledger that keeps nothing: the rest of what can be wrong."""
         from .declaring import dry_run
 
-        for name, error in dry_run(self.found).items():
-            why = re.sub(rf"^action {re.escape(name)}:? ", "", str(error))
-            path, table = self.found.actions[name].place or ("actions", name), self.data
+        for name, declared in self.found.actions.items():
+            path, table = declared.place or ("actions", name), self.data
             for step in path:
                 table = table[step]  # type: ignore[index]
-            named = [w for w in re.findall(r"\w+", why) if w in table][:1]
-            self.wrong((*path, *named), why)
-
-
-def _steps(problem: str) -> list[str]:
-    """Return the names of the place that a problem begins with."""
-    found = _PLACE.match(problem)
-    return found[0].strip(".").split(".") if found else []
-
-
-def _names(place: str) -> list[str]:
-    return re.findall(r"[\w\-]+", place)
-
-
-def _plain(why: str) -> str:
-    """Say what msgspec says about a value in plain words."""
-    missing = re.search(r"missing required field `(\w+)`", why)
-    if missing:
-        return f"{missing[1]} is missing"
-    for word, plain in _KINDS.items():
-        why = why.replace(word, plain)
-    return why
+            bare, vague = name in self.ill, name in self.vague
+            for why in dry_run(self.found, declared, bare=bare, vague=vague):
+                named = [w for w in re.findall(r"\w+", why) if w in table][:1]
+                self.wrong((*path, *named), why)
 
 
 __all__ = ["Declared", "Problem", "Understood", "read"]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import types
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -182,11 +181,3 @@ def _tables(kind: Any, *, named: bool = False) -> Iterator[tuple[type[msgspec.St
     elif typing.get_origin(kind) in (typing.Union, types.UnionType):
         for one in typing.get_args(kind):
             yield from _tables(one, named=named)
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """Return what to say of a name that nobody knows: the nearest one, and all there are."""
-    names = list(names)
-    close = difflib.get_close_matches(name, names, 1, 0.6)
-    meant = f"; did you mean {close[0]!r}?" if close else "."
-    return f"{meant} There are {', '.join(names) or 'none'}"

@@ -13,12 +13,11 @@ from ascertain.core import costs, notices
 from ascertain.core.contract import duration
 from ascertain.core.costs import Price
 from ascertain.core.errors import ContractInvalid
+from ascertain.core.nearest import nearest
 from ascertain.runtime.alarms import PATIENCE, Times
 from ascertain.runtime.forms import roles_of
 from ascertain.targets.credentials import NoCredential, Source, text_of
 from ascertain.targets.notify import Channel
-
-from .schema import nearest
 
 if TYPE_CHECKING:
     from ascertain.runtime.notices import Told

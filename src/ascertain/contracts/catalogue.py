@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ascertain.core.contract import NO_CONTRACT, Contract, load
 from ascertain.core.errors import ContractInvalid
 from ascertain.core.levels import accepted
+from ascertain.core.nearest import nearest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,8 +77,9 @@ def find(ident: str) -> Contract:
     found = _of_vendor(ident.partition(".")[0]).get(ident)
     if found is None:
         raise ContractInvalid(
-            f"no contract {ident!r} is shipped; there are {', '.join(sorted(shipped()))}."
-            f" Your own: contract=ascertain.read_contracts('file.toml')[{ident!r}]"
+            f"no contract {ident!r} is shipped{nearest(ident, sorted(shipped()))}"
+            " (`ascertain contract list`). Your own:"
+            f" contract=ascertain.read_contracts('file.toml')[{ident!r}]"
         )
     return found
 

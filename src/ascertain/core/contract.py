@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -195,9 +196,15 @@ def load(data: dict[str, Any], where: str = "contract") -> Contract:
         contract = msgspec.convert(data, Contract)
     except msgspec.ValidationError as error:
         raise ContractInvalid(f"{where}: {error}") from error
-    for problem in (*problems(contract), *contradictions.of_file(contract)):
+    for problem in wrong_in(contract):
         raise ContractInvalid(f"{where}: {contract.id}: {problem}")
     return contract
+
+
+def wrong_in(contract: Contract) -> Iterator[str]:
+    """Say everything that a file may not say of a contract, in words."""
+    yield from problems(contract)
+    yield from contradictions.of_file(contract)
 
 
 def problems(c: Contract) -> list[str]:

@@ -62,6 +62,14 @@ class Secrets:
                 raise SecretMissing("; ".join(why) or "no secret is declared")
         return self._keys
 
+    def unset(self) -> str:
+        """Return why none of them can be read now, or nothing."""
+        try:
+            self.keys(older_than=0)
+        except SecretMissing as error:
+            return str(error)
+        return ""
+
     def stale(self) -> bool:
         """Tell whether they would be worth reading again after a wrong signature."""
         return self._read_at is not None and time.monotonic() - self._read_at > READ_AGAIN_WRONG
@@ -115,6 +123,11 @@ class Hook:
         if kind == "feishu" and secrets:
             feishu.ready()
         self.signed = bool(secrets)
+
+    def unset(self) -> str:
+        """Return why nothing can be verified now, or nothing."""
+        proofs = [self._secrets if self.signed else None, self._token]
+        return "; ".join(filter(None, [one.unset() for one in proofs if one is not None]))
 
     # --- who sent it ---
 

@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from keyword import iskeyword
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -20,6 +21,7 @@ from msgspec.structs import replace
 from ascertain.core.contract import Contract
 from ascertain.core.draft import Case
 from ascertain.core.errors import (
+    ActionInvalid,
     AscertainError,
     Conflict,
     InputRefused,
@@ -87,6 +89,9 @@ def register(
     `inputs`: by name, each with `required`, `default`, `type` and `fits`; `look`: the code can
     look up by the target key. Raises ActionInvalid naming the action and the fix.
     """
+    for field in inputs:
+        if not field.isidentifier() or iskeyword(field) or field == "call":
+            raise ActionInvalid(f"action {name}: inputs.{field} is no possible name of an input")
 
     def act(*_: Any, **__: Any) -> Any:
         raise AssertionError(f"action {name} is carried out by own code, never here")

@@ -6,6 +6,7 @@ Every problem begins with the place that it is about, so that a file's line can 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from keyword import iskeyword
 from typing import Any, Literal
 
 import httpx2
@@ -143,9 +144,10 @@ def described(name: str, data: Mapping[str, Any], contract: Contract) -> Descrip
     return made
 
 
-def problems(d: Description, c: Contract) -> Iterator[str]:
-    """Say what cannot be meant; raises ActionInvalid or ContractInvalid for what is unreadable."""
-    if c.protocol != "http":
+def problems(d: Description, c: Contract | None) -> Iterator[str]:
+    """Say what cannot be meant; raises ActionInvalid or ContractInvalid for what is unreadable.
+    Without a contract, what depends on it is let be."""
+    if c is not None and c.protocol != "http":
         yield f"contract {c.id} is about {c.protocol}; name one about HTTP"
     base = httpx2.URL(d.base) if d.base.isprintable() else httpx2.URL()
     if base.scheme not in ("http", "https") or not base.host or "{" in d.base:
@@ -173,14 +175,15 @@ def problems(d: Description, c: Contract) -> Iterator[str]:
         for place in d.read_back.ignore_case:
             if place not in d.read_back.same:
                 yield f"read_back.ignore_case names {place}, which is not compared in same"
-    yield from _key(d, c)
+    if c is not None:
+        yield from _key(d, c)
 
 
 def _inputs(d: Description) -> Iterator[str]:
     for field, given in d.inputs.items():
         if given.required and given.default is not None:
             yield f"inputs.{field} has a default, so it is not required: say required = false"
-        if not field.isidentifier() or field in (*_KEYS, "call"):
+        if not field.isidentifier() or iskeyword(field) or field in (*_KEYS, "call"):
             yield f"inputs.{field} is no possible name of an input"
         if given.default is not None and not given.fits(given.default):
             yield f"inputs.{field}.default is not of the type {given.type}"
@@ -232,13 +235,15 @@ def _unknown(
                 yield f"{where} needs {{{name}}}: make it required, or give it a default"
 
 
-def _place(where: str, place: str, known: set[str], d: Description, c: Contract) -> Iterator[str]:
+def _place(
+    where: str, place: str, known: set[str], d: Description, c: Contract | None
+) -> Iterator[str]:
     if "{" not in place:
         return
     yield from _unknown(where, place, known, d, within=True)
     if where == "result":
         yield "result is a place in the answer, without placeholders"
-    if c.key.kind not in ("resource", "condition"):
+    if c is not None and c.key.kind not in ("resource", "condition"):
         yield (
             f"{where} must be a place in the answer: only where the object's own name is our key"
             " (the contract's key.kind is resource or condition) it is known beforehand"
