@@ -216,7 +216,7 @@ def test_what_is_not_shipped_is_named_with_what_is_like_it(ident: str) -> None:
     with pytest.raises(ContractInvalid, match="is shipped") as caught:
         catalogue.resolve(ident)
     said = str(caught.value)
-    assert ("did you mean 'stripe." in said) == (ident == "stripe.v9")
+    assert ("did you mean 'stripe." in said) == ident.startswith("stripe")
     assert ("`ascertain contract list`" in said, len(said) < 400) == (True, True)
 
 
