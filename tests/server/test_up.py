@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import signal
 import socket
 import threading
@@ -48,6 +49,23 @@ def test_the_first_start_writes_what_is_needed_and_answers(tmp_path: Path, lang:
         up.send()
         assert up.ended() == 0
     assert (tmp_path / "ascertain.db").exists()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_first_start_says_how_a_token_is_made(tmp_path: Path, target: Shop, lang: str) -> None:
+    written(tmp_path, target)
+    (tmp_path / "ascertain.toml").rename(tmp_path / "my shop.toml")
+    asked = ("--config", "my shop.toml", "--lang", lang)
+    with process(tmp_path, "up", "--port", "0", *asked) as up:
+        assert up.popen.stdout is not None
+        _, _, line = [up.popen.stdout.readline() for _ in range(3)]
+        assert {"en": "need a token", "zh": "使用令牌"}[lang] in line
+        command = line[line.index("ascertain token new") :]
+        with process(tmp_path, *shlex.split(command)[1:]) as made:
+            assert (made.ended(), "asc_" in made.out) == (0, True)
+        up.send()
+        assert up.ended() == 0
 
 
 @pytest.mark.timeout(60)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import shlex
 import socket
 import sys
 from contextlib import closing
@@ -208,6 +209,12 @@ class Running:
         made.hurry = workers.hurry
         workers.start()
 
+    def token_command(self) -> str:
+        """Return the command that makes a token for this server."""
+        named = [("--config", self.settings.config), ("--store", self.settings.store)]
+        given = [part for option, value in named if value for part in (option, value)]
+        return shlex.join(["ascertain", "token", "new", "n8n", *given])
+
     def tell(self, serving: Serving) -> None:
         """Print where it is reached, and the link for the first account while there is none."""
         link = serving.first_link() or None
@@ -217,6 +224,7 @@ class Running:
             click.echo(self.settings.say("serve.listening", url=self.there.url))
             if link:
                 click.echo(self.settings.say("serve.first", link=link))
+                click.echo(self.settings.say("serve.token", command=self.token_command()))
             for name, credential in self.understood.credentials.items():
                 if what := "; ".join(credential.unset()):
                     said = self.settings.say("config.unset", target=name, what=what)

@@ -75,6 +75,10 @@ SERVE_HELP: dict[str, tuple[str, str]] = {
         "Make the first account here, once: {link}",
         "请在此建立第一个账户（一次有效）：{link}",
     ),
+    "serve.token": (
+        "Programs such as n8n or curl need a token: {command}",
+        "n8n、curl 等程序使用令牌，用此命令生成：{command}",
+    ),
     "serve.stopped": ("Stopped; nothing was left half-way.", "已停止，没有操作中断在半途。"),
     "serve.left": (
         "Stopped; what was cut off is unknown now, and is looked into at the next start.",

@@ -57,14 +57,11 @@ class Links:
         return None
 
     def first(self) -> MadeLink | None:
-        """Return a link by which the first user makes his account, if there is nobody yet. It
-        takes the place of those made before."""
+        """Return a link by which the first user makes his account, if there is nobody yet. Those
+        made before, e.g. by another server, stay good until the first account is made."""
         if self._people.any():
             return None
-        return self._made(
-            "first_user", FIRST_FOR, Who(actor="server", via="start"), EVERYWHERE,
-            before=(("links_end_first", {}),),
-        )  # fmt: skip
+        return self._made("first_user", FIRST_FOR, Who(actor="server", via="start"), EVERYWHERE)
 
     def sign_in(self, account: Account, *, who: Who) -> MadeLink:
         """Return a link by which a person sets a password and signs in. It takes the place of

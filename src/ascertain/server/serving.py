@@ -83,7 +83,7 @@ class Serving:
 
     def first_link(self) -> str:
         """Return the address of a one-time link for the first user, or nothing where there is
-        somebody; it takes the place of the one before."""
+        somebody."""
         made = self.accounts.links.first()
         return self.link_to(made.secret) if made is not None else ""
 

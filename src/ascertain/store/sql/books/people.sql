@@ -338,10 +338,6 @@ where purpose = 'first_user' and (used_at is null or used_by = :used_by) and exi
 -- Taken back.
 delete from link where hash = :hash and namespace = :namespace and used_at is null;
 
--- name: links_end_first
--- A new one takes the place of those printed before.
-delete from link where purpose = 'first_user' and used_at is null;
-
 -- name: links_end_sign_in
 -- A new one takes the place of the one before.
 delete from link where purpose = 'sign_in' and subject = :subject and used_at is null;
