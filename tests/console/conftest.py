@@ -33,6 +33,36 @@ inputs = {{ name = {{ type = "text" }} }}
 request = {{ url = "/orders", json = {{ name = "{{name}}" }} }}
 ref = "id"
 
+[[contract]]
+id = "shop.late"
+ok = {{ when = "201" }}
+key = {{ at = "body:key", kind = "content" }}
+lookup = {{ call = "GET /orders?key={{key}}", by = "key", lag = "30m" }}
+late = {{ max = "30m" }}
+refused = {{ invalid = "422", throttled = "429", transient = "500" }}
+
+[actions.late]
+target = "shop"
+contract = "shop.late"
+key = "{{name}}"
+owner = "anna"
+title = "Order {{name}}"
+inputs = {{ name = {{ type = "text" }} }}
+request = {{ url = "/orders", json = {{ name = "{{name}}", key = "{{target_key}}" }} }}
+lookup = {{ url = "/orders?key={{target_key}}", items = "orders", ref = "id", by = "key" }}
+ref = "id"
+first_delay = "100ms"
+
+[actions.pay]
+target = "shop"
+key = "{{name}}"
+owner = "anna"
+risky = true
+title = "Pay {{name}}"
+inputs = {{ name = {{ type = "text" }} }}
+request = {{ url = "/orders", json = {{ name = "{{name}}" }} }}
+ref = "id"
+
 [actions.publish]
 target = "shop"
 key = "{{name}}/v{{version}}"

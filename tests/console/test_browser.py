@@ -19,9 +19,11 @@ PAGES = (
 WORDS = {
     "en": {"there": "Use this reference and close", "done": "It is recorded as done.",
            "approve": "Approve exactly this", "approved": "You approved exactly this.",
-           "faster": "Somebody was faster", "over": "It was handed over."},
+           "faster": "Somebody was faster", "over": "It was handed over.",
+           "again": "Make one more attempt", "again_told": "One more attempt is made"},
     "zh": {"there": "采用此编号并结案", "done": "已记为完成。", "approve": "批准此内容",
-           "approved": "您已批准此内容。", "faster": "已有人先作决定", "over": "已转交。"},
+           "approved": "您已批准此内容。", "faster": "已有人先作决定", "over": "已转交。",
+           "again": "再尝试一次", "again_told": "将再尝试一次"},
 }  # fmt: skip
 
 
@@ -159,6 +161,78 @@ def test_news_is_told_and_nothing_moves(seats: Any, office: Office, target: Shop
     assert seat.page.inner_text(".list") == before
     seat.page.click(".news")
     seat.page.wait_for_selector(".row >> text=vase")
+
+
+@pytest.mark.parametrize("streams", ["missing", "refused"])
+def test_without_a_stream_the_list_is_asked_for(
+    seats: Any, office: Office, target: Shop, streams: str
+) -> None:
+    seat = seats("anna")
+    page = seat.page
+    if streams == "missing":
+        page.add_init_script("delete window.EventSource")
+    page.route("**/v1/stream*", lambda route: route.fulfill(status=503))
+    page.clock.install()
+    seat.goto("/review")
+    target.fates["vase"] = ["drop"]
+    office.submit("draft", name="vase")
+    before = page.inner_text(".list")
+    for _ in range(20):  # the stream is refused at some moment after the page is there
+        page.clock.run_for(15_000)
+        if page.locator(".news").is_visible():
+            break
+    page.wait_for_selector(".news:visible:has-text('1')")
+    assert page.inner_text(".list") == before
+    page.clock.run_for(60_000)
+    assert page.inner_text(".news b") == "1"  # told once
+    seat.wrong = [w for w in seat.wrong if "503" not in w]
+
+
+def test_a_printed_page_holds_the_evidence_and_no_buttons(
+    seats: Any, office: Office, target: Shop
+) -> None:
+    _things(office, target)
+    seat = seats("anna", color_scheme="dark")
+    page = seat.page
+    op = office.client.get("/v1/operations?q=lamp%2FB").json()["items"][0]["id"]
+    for path in ("/review", f"/op/{op}", "/operations", "/dashboard"):
+        seat.goto(path)
+        page.set_viewport_size({"width": 794, "height": 1123})  # A4
+        page.emulate_media(media="print")
+        for what in (".rail", ".btn", ".copy", ".ask", ".prefs"):
+            assert page.locator(f"{what}:visible").count() == 0, (path, what)
+        assert page.locator("h2:visible, .row:visible").count() > 0
+        assert page.evaluate("document.documentElement.scrollWidth") <= 794
+        ink = page.evaluate("getComputedStyle(document.querySelector('main')).color")
+        assert ink == "rgb(27, 26, 23)"  # paper is white, whatever the screen was
+        if path in ("/review", f"/op/{op}"):
+            assert page.locator(".ev:visible").count() > 1
+        page.emulate_media(media="screen")
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_second_person_sees_the_first_ones_word(
+    seats: Any, office: Office, target: Shop, lang: str
+) -> None:
+    words, name = WORDS[lang], "rent"
+    target.fates[name] = ["hang"]
+    office.submit("pay", name=name)
+    for login in ("anna", "ben"):
+        seat = seats(login, lang=lang, rights={"overrides": 1})
+        page = seat.page
+        seat.goto("/review")
+        assert page.locator(".second").count() == (login == "ben")
+        page.check("#a-not_there")
+        page.check(".then-not_there [name=accept_risk]")
+        page.fill("[name=why]", "not in the list of payments")
+        if login == "ben":
+            assert "anna" in page.inner_text(".second")
+            assert "anna" in page.inner_text(".then-not_there.will")
+            assert target.made() == {}
+        page.click(f"button:has-text('{words['again']}'):visible")
+        page.wait_for_selector(f".fine:has-text('{words['again_told']}')")
+    office.serving.space("default").ledger.recover()
+    assert target.made() == {name: 1}
 
 
 @pytest.mark.parametrize("pages", PAGES, ids=["lists", "details"])

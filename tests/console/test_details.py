@@ -12,14 +12,18 @@ import pytest
 from msgspec.structs import replace
 
 from ascertain.console import pages, saved
+from ascertain.console.app import attach
 from ascertain.console.assumed import MEANINGS, assumed
 from ascertain.console.hiding import MARK, hidden, hidden_facts
 from ascertain.console.reader import Reader
+from ascertain.core import intake
 from ascertain.core.candidates import Candidate, Fact
 from ascertain.core.contract import Terms
 from ascertain.runtime.audit import FIRST_MOMENT, LAST_MOMENT, Wanted
 from ascertain.store.base import Posting
-from console.conftest import Browser, Office
+from console.conftest import CONFIG, Browser, Office
+from server.house import house
+from server.processes import until
 from server.target import Shop
 
 DAY = 86_400_000_000  # µs
@@ -52,6 +56,30 @@ def test_a_decision_shows_what_is_known_and_what_is_not(
     assert "We began to send the request." in known
     assert "Whether it took effect at the target." in unknown
     assert "only somebody who looks there can tell" in unknown
+
+
+class Twice(list[dict[str, Any]]):
+    """What a target made, each of it twice."""
+
+    def append(self, order: dict[str, Any]) -> None:
+        super().append(order)
+        super().append({**order, "id": f"{order['id']}-2"})
+
+
+def test_what_will_happen_is_said_in_the_readers_time(
+    office: Office, anna: Browser, target: Shop
+) -> None:
+    anna.client.cookies.set("zone", "Asia/Shanghai")
+    target.orders = Twice()
+    ident = lost(office, target, action="late")
+    case = office.serving.space("default").ledger.case_of(ident)
+    reader = Reader(zone="Asia/Shanghai")
+    ends = (case.status.last_deadline or 0) + 2 * 30 * 60 * 1_000_000
+    page = anna.get("/review")
+    now = office.serving.store.now()
+    assert f"has not ended (it does at {reader.time(ends, now)})" in page
+    assert "Is “Order lamp” in shop?" in page
+    assert "UTC)" not in page.replace("(UTC+8)", "")
 
 
 def test_attempts_and_evidence_are_one_timeline_with_places_to_link_to(
@@ -132,6 +160,45 @@ def test_an_operation_is_found_by_its_key(office: Office, anna: Browser) -> None
     assert "Create the draft vase" in anna.get("/op/vase")  # of two actions: their list
     assert '<input id="q" type="search" name="q" value="vase"' in anna.page
     anna.get("/op/nothing-like-it", 404)
+
+
+def test_an_event_is_found_by_its_id_alone(tmp_path: Path, target: Shop) -> None:
+    hooks = "".join(
+        f"\n[hooks.{name}]\nkind = 'hmac'\nsecrets = [{{{{ env = 'HOOK' }}}}]\n"
+        "event_id = 'header:X-Event'\nsignature = {{ header = 'X-Signature' }}\n"
+        for name in ("shop", "till")
+    )
+    with house(tmp_path, (CONFIG + hooks).format(target=target.url), pages=attach) as home:
+        home.__class__ = Office
+        assert isinstance(home, Office)
+        home.browsers = []
+        anna, li = home.person("anna"), home.person("li", lang="zh")
+        for source, ident in (("shop", "a/1?x"), ("shop", "b"), ("till", "b")):
+            given = {"source": source, "id": ident, "data": {}}
+            assert home.client.post("/v1/events", json=given).status_code == 200
+        until(lambda: intake.NO_MAPS in anna.get("/event/till/b"))
+        anna.get("/event/a%2F1%3Fx")
+        assert "<code>a/1?x</code>" in anna.page
+        anna.get("/event/b")
+        assert "Several senders" in anna.page
+        assert 'href="/event/shop/b"' in anna.page
+        assert 'href="/event/till/b"' in anna.page
+        for source in ("shop", "till"):
+            assert "<code>b</code>" in anna.get(f"/event/{source}/b")
+        assert intake.WHY_ZH[intake.NO_MAPS] in li.get("/event/till/b")
+        assert intake.WHY_ZH[intake.NO_MAPS] in li.get("/events")
+        no_map = f"{intake.NO_MAP}{intake.TOPIC}'paid'"
+        assert intake.why_in("zh", no_map) == f"{intake.WHY_ZH[intake.NO_MAP]}；主题 'paid'"
+        assert [intake.why_in("en", no_map), intake.why_in("zh", "KeyError")] == [
+            no_map,
+            "KeyError",
+        ]
+        anna.get("/event/c", 404)
+        anna.get("/event/shop/c", 404)
+        eve = home.person("eve", namespace="other")
+        eve.get("/event/b", 404)
+        for browser in home.browsers:
+            browser.client.close()
 
 
 def test_a_link_into_another_namespace_leads_there(office: Office, anna: Browser) -> None:
@@ -352,8 +419,9 @@ def test_every_assumption_that_may_be_printed_is_said_in_words() -> None:
     printed |= {*re.findall(r'"(\w+)"', listed[1]), "late", "lag", "keeps", "nobody_deletes"}
     assert printed == set(MEANINGS)
     terms = Terms(late=30_000_000, assumed=("late", "ok.when"))
-    assert assumed(terms, "en")[0].endswith("30s after the time for sending is over")
-    assert "ok.when" in assumed(terms, "zh")[1]
+    assert assumed(terms, Reader(lang="en"))[0].endswith("30 s after the time for sending is over")
+    assert "30 秒内" in assumed(terms, Reader(lang="zh"))[0]
+    assert "ok.when" in assumed(terms, Reader(lang="zh"))[1]
 
 
 def test_what_is_missing_is_said_on_the_first_page(office: Office, anna: Browser) -> None:

@@ -77,7 +77,7 @@ def test_a_review_is_decided_by_its_form(office: Office, anna: Browser, target: 
     assert made["state"] == "unknown"
     anna.get("/review")
     assert "Create the draft lamp" in anna.page
-    assert "Is this in shop?" in anna.page
+    assert "Is “Create the draft lamp” in shop?" in anna.page
     review = re.search(r'action="(/review/[^"]+)"', anna.page)[1]
     anna.send(review, do="take")
     assert "You look into it now." in anna.page
@@ -88,6 +88,15 @@ def test_a_review_is_decided_by_its_form(office: Office, anna: Browser, target: 
     assert office.client.get(f"/v1/operations/{made['id']}").json()["state"] == "done"
     assert "I saw it in the shop" in anna.get(f"/op/{made['id']}")
     assert "review.decide" in anna.get("/audit") or "operation.decide" in anna.page
+
+
+def test_a_chinese_reader_is_told_in_chinese_what_went_wrong(office: Office, target: Shop) -> None:
+    li = office.person("li", lang="zh")
+    target.fates["lamp"] = ["drop"]
+    office.submit("draft", name="lamp")
+    review = re.search(r'action="(/review/[^"]+)"', li.get("/review"))[1]
+    li.send(review, do="there", seen=li.field("seen"), why="已看到")  # which one is not said
+    assert re.search(r'role="alert">.*?<span>[\u4e00-\u9fff]', li.page)
 
 
 def test_who_decides_second_sees_who_was_first(office: Office, anna: Browser, target: Shop) -> None:

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from ascertain.core.contract import Terms
-from ascertain.core.words import LANGUAGES, duration
+from ascertain.core.words import LANGUAGES
 from ascertain.runtime.receipt import assumptions
+
+from .reader import Reader
 
 # By its name; {span} is its value. What is not named here is a claim of the contract.
 MEANINGS: dict[str, tuple[str, str]] = {
     "late": (
         "a request takes effect at most {span} after the time for sending is over",
-        "发送时限结束后，请求最晚在 {span} 内生效",
+        "发送时限结束后，请求最晚在 {span}内生效",
     ),
     "lag": (
         "what took effect is found at most {span} later",
-        "生效后最晚 {span} 内可以查到",
+        "生效后最晚 {span}内可以查到",
     ),
     "keeps": (
         "the target remembers our key for {span}",
-        "目标系统在 {span} 内记住我们的键",
+        "目标系统在 {span}内记住我们的键",
     ),
     "sends_within": (
         "its own code stops sending at most {span} after it began",
-        "执行代码开始后最晚 {span} 内停止发送",
+        "执行代码开始后最晚 {span}内停止发送",
     ),
     "sends_by_call": (
         "its code sends by call.http alone, whose deadline we hold",
@@ -59,14 +61,14 @@ CLAIM = (
 )
 
 
-def assumed(terms: Terms, lang: str) -> list[str]:
+def assumed(terms: Terms, reader: Reader) -> list[str]:
     """Return every assumption of an action in words, in the order of the receipt."""
-    place, found = LANGUAGES.index(lang), []
+    place, found = LANGUAGES.index(reader.lang), []
     for printed in assumptions(terms):
         name = printed.partition("=")[0]
         value = getattr(terms, name, None)
         known = isinstance(value, int) and not isinstance(value, bool)
-        span = duration(int(value)) if known and value is not None else ""
+        span = reader.span(int(value)) if known and value is not None else ""
         text = MEANINGS.get(name, CLAIM)[place]
         found.append(text.format(span=span, name=name))
     return found

@@ -7,12 +7,14 @@ from typing import Any
 
 import msgspec
 
+from ascertain.core.books import Event
 from ascertain.core.candidates import Seen
 from ascertain.core.draft import Case
 from ascertain.core.knowing import Known, knowledge
 from ascertain.core.model import Attempt, Record, Run
 from ascertain.runtime.approving import Frozen, shown_request
 from ascertain.runtime.flow import Member, standing
+from ascertain.runtime.intake import TEST
 from ascertain.runtime.reviewing import link_of
 from ascertain.server.serving import Serving
 from ascertain.store.base import Filter
@@ -165,13 +167,18 @@ def _strip(engine: Any, store: Any, namespace: str, run: str | None) -> Strip | 
     return Strip(run=found[0], cells=cells, total=len(stands.members), counts=counts)
 
 
-def _event(serving: Serving, namespace: str, event: str | None) -> tuple[str, str] | None:
+def events_of(serving: Serving, namespace: str, ident: str) -> list[Event]:
+    """Return the events of an id: it is its sender's own, so two senders may use the same."""
+    hooks = serving.intake.hooks
+    names = [n for n, hook in hooks.items() if hook.namespace == namespace]
+    found = (serving.intake.event(namespace, n + t, ident) for n in names for t in ("", TEST))
+    return [event for event in found if event is not None]
+
+
+def _event(serving: Serving, namespace: str, ident: str | None) -> tuple[str, str] | None:
     """Return the source and the id of the event that asked for it, where it came in here."""
-    if event is None:
-        return None
-    names = [n for n, hook in serving.intake.hooks.items() if hook.namespace == namespace]
-    known = (n for n in names if serving.intake.event(namespace, n, event) is not None)
-    return next(((name, event) for name in known), None)
+    found = events_of(serving, namespace, ident) if ident else []
+    return (found[0].source, found[0].id) if found else None
 
 
 def _callback(store: Any, operation: str) -> str:

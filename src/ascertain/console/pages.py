@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any
 
@@ -13,7 +13,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
 from ascertain.core import words
-from ascertain.server.problems import Problem, ProblemError
+from ascertain.core.intake import why_in
+from ascertain.server.problems import WORDS, Problem, ProblemError
 from ascertain.server.serving import Serving
 
 from .forms import YEAR, remembered
@@ -43,8 +44,17 @@ def environment(lang: str) -> jinja2.Environment:
     )
     translations = Reader(lang=lang).translations()
     made.install_gettext_translations(translations, newstyle=True)  # type: ignore[attr-defined]
+    made.filters["why"] = partial(why_in, lang)
+    made.filters["told"] = partial(_told, lang)
     made.globals["static"] = lambda name: f"/static/{name}?{static(name)[1]}"
     return made
+
+
+def _told(lang: str, error: Exception | str) -> str:
+    """Return what went wrong: an error's own words are English, so a Chinese reader is told the
+    sentence of its code before them."""
+    code = getattr(error, "code", "") if lang == "zh" else ""
+    return f"{WORDS[code][1]} {error}" if code in WORDS else str(error)
 
 
 def reader(request: Request, *, lang: str = "", zone: str = "") -> Reader:

@@ -13,9 +13,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 
 from ascertain.core.model import SECOND
-from ascertain.core.words import LANGUAGES
+from ascertain.core.words import LANGUAGES, duration
 
 THEMES = ("system", "light", "dark")
+UNITS = {"d": ("d", "天"), "h": ("h", "小时"), "m": ("min", "分"), "s": ("s", "秒")}
 TAGS = {"en": "en", "zh": "zh-CN"}
 
 
@@ -30,6 +31,16 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
     def tag(self) -> str:
         """The language as HTML names it."""
         return TAGS[self.lang]
+
+    @property
+    def colon(self) -> str:
+        """What stands between a name and its value."""
+        return "：" if self.lang == "zh" else ": "
+
+    @property
+    def comma(self) -> str:
+        """What stands between the parts of a list."""
+        return "、" if self.lang == "zh" else ", "
 
     def translations(self) -> gettext.NullTranslations:
         """Return the catalogue of the reader's language; English stands in the code."""
@@ -73,15 +84,21 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
     def age(self, span: int) -> str:
         """Return a duration in µs in the reader's words, in its two largest units at most."""
         seconds = max(0, span // SECOND)
-        units = (("d", "天", 86400), ("h", "小时", 3600), ("min", "分", 60), ("s", "秒", 1))
         parts = []
-        for english, chinese, size in units:
+        for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
             count, seconds = divmod(seconds, size)
             if count:
-                parts.append(f"{count} {chinese if self.lang == 'zh' else english}")
+                parts.append(f"{count} {UNITS[unit][self.lang == 'zh']}")
             elif parts:
                 break
         return " ".join(parts[:2]) or ("0 秒" if self.lang == "zh" else "0 s")
+
+    def span(self, length: int) -> str:
+        """Return a declared duration in µs, to the full, in the reader's words."""
+        text = duration(length)
+        if text == "forever":
+            return "永久" if self.lang == "zh" else text
+        return f"{text[:-1]} {UNITS[text[-1]][self.lang == 'zh']}"
 
     def _moment(self, at: int) -> datetime:
         return datetime.fromtimestamp(at / SECOND, tz=UTC).astimezone(_zone(self.zone))

@@ -5,6 +5,7 @@ The rules are those of `people`; here they are only put into words.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
@@ -19,6 +20,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "there": (
         "It will be recorded as done with {ref}; nothing is sent.",
         "将记为已完成，结果编号 {ref}；不会发送任何内容。",
+    ),
+    "there_named": (
+        "It will be recorded as done with the reference that you name; nothing is sent.",
+        "将记为已完成，结果编号以您给出的为准；不会发送任何内容。",
     ),
     "there_known": (
         "It will be recorded as done with {ref}, which the target named; nothing is sent.",
@@ -150,12 +155,20 @@ class Consequence(msgspec.Struct, frozen=True, kw_only=True):
     needs_second: bool = False
 
 
-def consequences(case: Case, world: World, first: str = "") -> list[Consequence]:
+def utc(at: int) -> str:
+    """Return a time in µs since 1970 for who has named no time zone."""
+    return datetime.fromtimestamp(at / SECOND, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def consequences(
+    case: Case, world: World, first: str = "", written: Callable[[int], str] = utc
+) -> list[Consequence]:
     """Return every decision that is possible now with what it would do; none while an attempt is
-    under way. `first`: who has given the first of two people's word."""
+    under way. `first`: who has given the first of two people's word; `written`: a time as the
+    reader writes it."""
     if case.status.token is not None:
         return []
-    return [_consequence(case, world, answer, first) for answer in allowed(case)]
+    return [_consequence(case, world, answer, first, written) for answer in allowed(case)]
 
 
 def of_approval() -> list[Consequence]:
@@ -173,18 +186,20 @@ def of_bulk(code: str) -> dict[str, str]:
     return dict(zip(LANGUAGES, BULK[code], strict=True))
 
 
-def _consequence(case: Case, world: World, answer: Answer, first: str) -> Consequence:
+def _consequence(
+    case: Case, world: World, answer: Answer, first: str, written: Callable[[int], str]
+) -> Consequence:
     status = case.status
     match answer:
         case Answer.THERE if status.ref:
             return Consequence(answer=answer, says=said("there_known", ref=status.ref))
         case Answer.THERE:
-            return Consequence(answer=answer, says=said("there", ref="…"), needs_ref=True)
+            return Consequence(answer=answer, says=said("there_named"), needs_ref=True)
         case Answer.NOT_THERE if not proven_absent(case, world):
             risky = case.terms.risky
             return Consequence(
                 answer=answer,
-                says=_risk(case, world, first),
+                says=_risk(case, world, first, written),
                 needs_risk=True,
                 needs_second=risky and not first,
             )
@@ -193,11 +208,10 @@ def _consequence(case: Case, world: World, answer: Answer, first: str) -> Conseq
     return Consequence(answer=answer, says=said(answer.value))
 
 
-def _risk(case: Case, world: World, first: str) -> dict[str, str]:
+def _risk(case: Case, world: World, first: str, written: Callable[[int], str]) -> dict[str, str]:
     if case.terms.risky:
         return said("risk_second", by=first) if first else said("risk_first")
     quiet = quiet_end(case.status, case.terms, world)
     if quiet is None or world.now > quiet:
         return said("risk")
-    at = datetime.fromtimestamp(quiet / SECOND, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    return said("risk_until", until=at)
+    return said("risk_until", until=written(quiet))

@@ -20,6 +20,26 @@ SHORT = 200  # characters of a topic or the name of a subscription
 FORM_FIELDS = 1000
 FORM = "application/x-www-form-urlencoded"
 EventState = Literal["received", "processed", "ignored", "stale", "failed", "shown"]
+# Why nothing is done by an event, by the English in which it is kept.
+NO_MAPS = "this hook has no map: nothing is asked for"
+NO_MAP = "no map of this hook is for it: none of their `when` holds"
+NOTHING = "the map that is for it asks for nothing: `each` is empty"
+STALE = "something newer about the same subject was acted on before it arrived"
+TOPIC = "; topic "  # before the topic of an event that no map is for
+WHY_ZH = {
+    NO_MAPS: "此入口没有声明映射，不会提出任何操作",
+    NO_MAP: "此入口的映射都不适用于它：没有一条 `when` 成立",
+    NOTHING: "适用的映射没有提出任何操作：`each` 为空",
+    STALE: "同一对象的更新消息已先行处理",
+}
+
+
+def why_in(lang: str, why: str) -> str:
+    """Return why nothing was done by an event, in a language; an error's own words as they are."""
+    kept, joint, topic = why.partition(TOPIC)
+    if lang != "zh" or kept not in WHY_ZH:
+        return why
+    return WHY_ZH[kept] + (f"；主题 {topic}" if joint else "")
 
 
 class NotAnEvent(Exception):

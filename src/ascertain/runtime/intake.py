@@ -213,8 +213,7 @@ class Intake:
         ]
         for place in stale:
             del wanted[place]
-        why = "something newer about the same subject was acted on before it arrived"
-        return [self.ending(taken[place], "stale", why) for place in stale]
+        return [self.ending(taken[place], "stale", intake.STALE) for place in stale]
 
     def _raise(self, event: Event) -> Posting:
         assert event.ordinal is not None

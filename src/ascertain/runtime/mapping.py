@@ -15,6 +15,7 @@ import msgspec
 from jmespath.exceptions import JMESPathError
 
 from ascertain.core.errors import UsageError
+from ascertain.core.intake import NO_MAP, NO_MAPS, NOTHING, TOPIC
 
 EXPRESSION = 2000  # characters of one
 MOST_OPERATIONS = 200  # that one event may ask for
@@ -126,16 +127,13 @@ class Evaluated(msgspec.Struct, frozen=True):
 def evaluate(rules: Sequence[Rule], root: dict[str, Any]) -> Evaluated:
     """Return what the rules that apply ask for, in order; raises MappingFailed."""
     if not rules:
-        return Evaluated(ignored="this hook has no map: nothing is asked for")
+        return Evaluated(ignored=NO_MAPS)
     applying = [rule for rule in rules if rule.applies(root)]
     if not applying:
-        return Evaluated(
-            ignored=f"no map of this hook is for it (topic {root['topic']!r}): none of the"
-            f" {len(rules)} `when` holds"
-        )
+        return Evaluated(ignored=f"{NO_MAP}{TOPIC}{root['topic']!r}")
     plans = [plan for rule in applying for plan in rule.plans(root)]
     if not plans:
-        return Evaluated(ignored="the map that is for it asks for nothing: `each` is empty")
+        return Evaluated(ignored=NOTHING)
     if len(plans) > MOST_OPERATIONS:
         raise MappingFailed(f"it asks for {len(plans)} operations, at most {MOST_OPERATIONS}")
     return Evaluated(plans=tuple(plans))

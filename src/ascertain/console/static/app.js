@@ -48,8 +48,8 @@
 
   // --- what changes; a list never moves under the pointer: it says that there is news ---
   const live = one("[data-live]");
-  if (live && "EventSource" in window) {
-    let news = 0;
+  if (live) {
+    let news = 0, polling = 0;
     const seen = new Set();
     const tell = event => {
       const about = JSON.parse(event.data || "{}"), id = about.operation || about.id || event.type;
@@ -58,20 +58,20 @@
       one("b", live).textContent = news;
       document.title = document.title.replace(/^(• )?/, "• ");
     };
-    const stream = new EventSource(live.dataset.live);
-    live.dataset.kinds.split(" ").forEach(kind => stream.addEventListener(kind, tell));
-    // A proxy may refuse streams: then the list is asked for now and then, and nothing moves.
+    // Without streams, or where a proxy refuses them, the list is asked for now and then.
     const known = new Set(all(".row > a").map(row => row.getAttribute("href")));
     const look = async () => {
       const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
       all(".row > a", page).map(row => row.getAttribute("href")).filter(href => !known.has(href))
         .forEach(href => tell({ type: href }));
     };
-    let polling = 0;
-    stream.addEventListener("error", () => {
-      if (stream.readyState === EventSource.CLOSED && !polling) polling = setInterval(look, 15000);
-    });
-    addEventListener("pagehide", () => { stream.close(); clearInterval(polling); });
+    const poll = () => { polling ||= setInterval(look, 15000); };
+    const stream = window.EventSource && new EventSource(live.dataset.live);
+    if (stream) {
+      live.dataset.kinds.split(" ").forEach(kind => stream.addEventListener(kind, tell));
+      stream.addEventListener("error", () => { if (stream.readyState === EventSource.CLOSED) poll(); });
+    } else poll();
+    addEventListener("pagehide", () => { if (stream) stream.close(); clearInterval(polling); });
   }
 
   // --- copying ---

@@ -115,12 +115,13 @@ async def use_link(secret: str, request: Request) -> Response:
             password=given.text("password"),
         )  # fmt: skip
     except AscertainError as error:
-        return await _link_page(request, link, account, given, wrong=str(error), status=409)
+        return await _link_page(request, link, account, given, wrong=error, status=409)
     return serving.signing.signed_in(back("/"), opened.secret)
 
 
 async def _link_page(
-    request: Request, link: Link, account: Account | None, given: Form, *, wrong: str = "",
+    request: Request, link: Link, account: Account | None, given: Form, *,
+    wrong: AscertainError | None = None,
     status: int = 200,
 ) -> Response:  # fmt: skip
     serving: Serving = request.app.state.serving

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import msgspec
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from ascertain.console.detail import events_of
 from ascertain.console.forms import back
 from ascertain.console.person import Signed, own_page
 from ascertain.core.rights import Right
@@ -56,8 +58,8 @@ async def events(
     more = f"{last.received_at}.{last.source}/{last.id}" if last else ""
     address = str(request.base_url).rstrip("/")
     return own_page(
-        request, me, "events.html", events=found, glyphs=GLYPHS, source=source, state=state,
-        more=more, url=serving.public_url or address,
+        request, me, "events.html", events=found, glyphs=GLYPHS, source=source,
+        state=state, more=more, url=serving.public_url or address,
     )  # fmt: skip
 
 
@@ -67,10 +69,10 @@ async def event(source: str, event: str, request: Request, me: Signed, told: Tex
     serving: Serving = request.app.state.serving
     intake = serving.intake
 
-    def read() -> dict[str, Any]:
+    def read() -> dict[str, Any] | None:
         found = intake.event(me.namespace, source, event)
         if found is None:
-            raise ProblemError("unknown", f"there is no event {event!r} of {source!r} here")
+            return None
         deliveries = intake.deliveries(found)
         return {
             "event": found,
@@ -81,7 +83,21 @@ async def event(source: str, event: str, request: Request, me: Signed, told: Tex
         }
 
     found = await hop(read)
+    if found is None:
+        return await by_id(f"{source}/{event}", request, me)
     return own_page(request, me, "event.html", glyphs=GLYPHS, told_code=told, **found)
+
+
+@router.get("/event/{event:path}")
+async def by_id(event: str, request: Request, me: Signed) -> Response:
+    """Go to the event of an id; where several senders have one, list them."""
+    serving: Serving = request.app.state.serving
+    found = await hop(events_of, serving, me.namespace, event)
+    if not found:
+        raise ProblemError("unknown", f"there is no event {event!r} here")
+    if len(found) > 1:
+        return own_page(request, me, "event_which.html", found=found, glyphs=GLYPHS)
+    return back(_place(found[0].source, found[0].id))
 
 
 @router.post("/event/{source}/{event:path}")
@@ -91,7 +107,11 @@ async def again(source: str, event: str, request: Request, me: Signed) -> Respon
     if not me.has(Right.OPERATE):
         raise ProblemError("forbidden", f"{me.caller.actor} may not do this here")
     did = await hop(serving.intake.again, me.namespace, source, event, me.caller.who)
-    return back(f"/event/{source}/{event}", "again" if did else "")
+    return back(_place(source, event), "again" if did else "")
+
+
+def _place(source: str, event: str) -> str:
+    return f"/event/{quote(source, safe='')}/{quote(event, safe='')}"
 
 
 def _body(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -11,12 +12,12 @@ from fastapi import APIRouter, Depends, Query, Request
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from ascertain.config.spaces import Space
 from ascertain.console.detail import detail_of, hidden_of
 from ascertain.console.forms import Form, back, form
 from ascertain.console.glyphs import pill
 from ascertain.console.hiding import hidden_facts
 from ascertain.console.person import Person, Signed, own_page
+from ascertain.console.reader import Reader
 from ascertain.core.consequences import Consequence, consequences
 from ascertain.core.errors import AscertainError, Conflict
 from ascertain.core.model import SECOND, Review
@@ -72,6 +73,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     words: str
     left: int | None  # µs; below zero where it is past
+    target: str
     run: str  # its name
 
 
@@ -162,9 +164,9 @@ async def _show(
         whole = _shown(serving, reviewing.whole(shown, me.caller.actor)) if shown else None
         return {
             "found": found,
-            "rows": _rows(found.items, me, serving.space(me.namespace)),
+            "rows": _rows(found.items, me, serving),
             "whole": whole,
-            "options": _options(whole, ledger.engine.world()) if whole else [],
+            "options": _options(whole, ledger.engine.world(), me.reader) if whole else [],
             "about": detail_of(serving, me, shown.operation) if shown else None,
             "silent": _silent(ledger),
             "settled": 0 if found.items else settled_alone(serving, me.namespace),
@@ -190,11 +192,11 @@ def _shown(serving: Serving, whole: Whole) -> Whole:
     return replace(whole, candidates=found)
 
 
-def _options(whole: Whole, world: World) -> list[Consequence]:
-    """Return what can be decided; of a settled review, by what it can be corrected."""
-    if whole.item.review.closed_at is None:
-        return whole.decisions
-    return consequences(whole.case, world, whole.first_word)
+def _options(whole: Whole, world: World, reader: Reader) -> list[Consequence]:
+    """Return what can be decided, in the reader's time; of a settled review, by what it can be
+    corrected."""
+    written = partial(reader.time, now=world.now)
+    return consequences(whole.case, world, whole.first_word, written)
 
 
 def _silent(ledger: Any) -> list[str]:
@@ -211,7 +213,8 @@ def settled_alone(serving: Serving, namespace: str) -> int:
     return sum(one.get(name, 0) for one in counts.values() for name in ALONE)
 
 
-def _rows(items: list[Item], me: Person, space: Space) -> list[Row]:
+def _rows(items: list[Item], me: Person, serving: Serving) -> list[Row]:
+    space, target_of = serving.space(me.namespace), serving.spaces.target_of
     ledger = space.ledger
     now = ledger.store.now()
     found = ledger.store.snapshots([item.review.operation for item in items])
@@ -225,8 +228,18 @@ def _rows(items: list[Item], me: Person, space: Space) -> list[Row]:
             continue
         kind, words = pill(receipt, me.reader.lang)
         left = None if item.until is None else item.until - now
-        run = runs.get(receipt.run or "", "")
-        rows.append(Row(item=item, receipt=receipt, kind=kind, words=words, left=left, run=run))
+        run, target = runs.get(receipt.run or "", ""), target_of(receipt.action)
+        rows.append(
+            Row(
+                item=item,
+                receipt=receipt,
+                kind=kind,
+                words=words,
+                left=left,
+                target=target,
+                run=run,
+            )
+        )
     return rows
 
 

@@ -12,11 +12,11 @@ from starlette.responses import Response
 from ascertain.console.assumed import assumed
 from ascertain.console.forms import back, form
 from ascertain.console.person import Signed, own_page
+from ascertain.console.reader import Reader
 from ascertain.contracts import catalogue
 from ascertain.core.advice import Moment, moments
 from ascertain.core.model import Record
 from ascertain.core.rights import Right
-from ascertain.core.words import duration
 from ascertain.runtime.action import Definition
 from ascertain.runtime.loop import hop
 from ascertain.runtime.pausing import Pausing
@@ -65,7 +65,7 @@ async def targets(
         return {
             "target_states": Pausing(engine).states(),
             "guarantees": {
-                name: guarantee(d, times.get(name, []), me.reader.lang) for name, d in actions
+                name: guarantee(d, times.get(name, []), me.reader) for name, d in actions
             },
         }
 
@@ -73,24 +73,24 @@ async def targets(
     return own_page(request, me, "targets.html", glyphs=GLYPHS, told_code=told, **found)
 
 
-def guarantee(d: Definition, times: list[int], lang: str) -> Guarantee:
+def guarantee(d: Definition, times: list[int], reader: Reader) -> Guarantee:
     """Return what an action guarantees, in words; `times` in µs, of its newest attempts."""
-    now, later = moments(d.terms)
-    keeps = "" if d.terms.keeps is None else duration(d.terms.keeps)
+    (now, later), lang = moments(d.terms), reader.lang
+    keeps = "" if d.terms.keeps is None else reader.span(d.terms.keeps)
     return Guarantee(
         title=d.declared.title,
-        now=said(now, keeps, lang),
-        later=_said_later(later, keeps, lang),
+        now=_said(now, keeps, lang),
+        later="" if later is None else _said(later, keeps, lang),
         keeps=None if later is None else later.at,
-        assumed=assumed(d.terms, lang),
+        assumed=assumed(d.terms, reader),
         owners=dict(d.terms.owners),
         median=_share(times, 0.5),
         p95=_share(times, 0.95),
     )
 
 
-def _said_later(later: Moment | None, keeps: str, lang: str) -> str:
-    return "" if later is None else said(later, keeps, lang)
+def _said(moment: Moment, keeps: str, lang: str) -> str:
+    return said(moment, keeps, lang).replace(f"{keeps} 内", f"{keeps}内")
 
 
 def _times(store: Store, namespace: str) -> dict[str, list[int]]:
