@@ -14,12 +14,13 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
+from ascertain.core import books
 from ascertain.core.errors import StoreError, StoreUnavailable
-from ascertain.store.base import BATCH, Written
+from ascertain.store.base import BATCH, Posting, Written
 from ascertain.store.committer import Committer
 from ascertain.store.postgres import PostgresStore
 from ascertain.store.sqlite import SqliteStore
-from ascertain.testing.story import NAMESPACE, Maker, write
+from ascertain.testing.story import NAMESPACE, Maker, state, write
 from postgres import PrivatePostgres
 from store.cutting import CuttingProxy
 
@@ -216,6 +217,49 @@ class TestConnectionLostInCommit:
         proxy.arm(b"select state, count", at_once=at_once)
         assert store.counts(NAMESPACE) == {"running": 1, "reviews": 0}
         assert proxy.cuts == 1
+
+
+def audit(ident):
+    return "audit_add", books.Audit(id=ident, namespace=NAMESPACE, at=1, actor="anna", did="x")
+
+
+class TestWhatAPersonDid:
+    """Its commit was there, and the connection lost; the answer once said that it was refused."""
+
+    def test_a_guard_that_it_has_moved_itself(self, proxied):
+        store, proxy = proxied
+        gate = books.Gate(namespace=NAMESPACE, target="cms", state="open", since=1)
+        store.post([Posting((("gate_add", gate),))])
+        moved = {**msgspec.structs.asdict(gate), "since": 2, "was": "open", "was_since": 1}
+        posting = Posting((("gate_write", moved), audit("1")), must=(0,))
+        proxy.arm(b"COMMIT")
+        assert store.post([posting])[0].applied
+        assert proxy.cuts == 1
+        assert not store.post([posting])[0].applied, "nothing was lost here"
+
+    def test_a_decision_from_which_a_worker_has_gone_on(
+        self, proxied, postgres_database, monkeypatch
+    ):
+        store, proxy = proxied
+        make = Maker()
+        old = make.claim("a")
+        write(store, old)
+        said = msgspec.structs.replace(make.stopped(old.status, "left"), lines=(audit("1"),))
+        other = PostgresStore(postgres_database)
+        drop = store._writers.drop
+
+        def meanwhile():
+            drop()
+            assert write(other, make.next(said.status, owner="ben")) == [True]
+
+        monkeypatch.setattr(store._writers, "drop", meanwhile)
+        proxy.arm(b"COMMIT")
+        assert write(store, said) == [True]
+        assert proxy.cuts == 1
+        assert state(store, said).owner == "ben"
+        assert write(store, said) == [False], "nothing was lost here"
+        monkeypatch.undo()
+        other.close()
 
 
 def test_a_server_that_stays_away_is_reported_and_may_come_back():

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
+from ascertain.core.books import Audit
 from ascertain.core.errors import (
     AscertainError,
     SchemaMismatch,
@@ -22,7 +23,7 @@ from ascertain.core.errors import (
 )
 from ascertain.core.model import Attempt, Change, Review, Snapshot
 from ascertain.store import apply, reads
-from ascertain.store.base import PAGE, Beside, Posting, Written
+from ascertain.store.base import PAGE, Beside, Posted, Posting, Written
 from ascertain.store.bulk import apart, parts
 from ascertain.store.committer import Answer, Committer, Item
 from ascertain.store.loader import Query, load, migrations, too_new
@@ -56,7 +57,7 @@ USES = (
     *("group_evidence", "group_reference", "group_request", "group_review", "group_approval"),
     *("group_control", "group_end", "clock", "begin", "snapshots", "snapshots_by_key"),
     *("attempts_of", "reviews_of", "successors_of"),
-    *("take", "migration_lock", "meta_exists", "isolation", "await_standby"),
+    *("take", "migration_lock", "meta_exists", "isolation", "await_standby", "audit_there"),
 )
 
 
@@ -207,6 +208,7 @@ class PostgresStore(reads.SharedVerbs):
                 with self._writers.use() as raw:
                     answers = self._items(raw, changes, waiting, again=lost)
                     if lost:
+                        answers = self._said_before(raw, changes, answers)
                         # What is found may have been committed before the loss, and wait for
                         # a standby still: a commit of ours waits until that one is durable too.
                         Session(raw).do(self.queries["await_standby"], ())
@@ -230,6 +232,20 @@ class PostgresStore(reads.SharedVerbs):
         written = iter(self._group(raw, changes, waiting, again=again) if changes else ())
         posted = iter(self._posted(raw, postings, waiting) if postings else ())
         return [next(posted if isinstance(item, Posting) else written) for item in items]
+
+    def _said_before(
+        self, raw: Raw, items: Sequence[Item], answers: Sequence[Answer]
+    ) -> list[Answer]:
+        """Answer as applied what a person did where its own line of the audit is there: it was
+        committed before the connection was lost, and somebody has gone on from it since."""
+        session, query, found = Session(raw), self.queries["audit_there"], list(answers)
+        for place, (item, answer) in enumerate(zip(items, answers, strict=True)):
+            lines = [line for _, line in item.lines if isinstance(line, Audit)]
+            refused = not isinstance(answer, AscertainError) and not answer.applied
+            if lines and refused and session.ask(query, (lines[0].id,)):
+                posted = Posted(applied=True, rows=(1,) * len(item.lines))
+                found[place] = posted if isinstance(item, Posting) else Written(applied=True)
+        return found
 
     def _posted(
         self, raw: Raw, postings: Sequence[Posting], waiting: Callable[[], None]

@@ -342,6 +342,10 @@ select
 from operation as o join status as s on s.operation = o.id
 where o.supersedes = any(cast(:ids as text[]));
 
+-- name: audit_there
+-- Whether a line of the audit was written before the connection was lost.
+select 1 from audit where id = :id;
+
 -- name: find_text
 -- As in the base, without making a text anew for each row.
 (strpos(lower(o.key), :text) > 0 or strpos(lower(o.title), :text) > 0);
