@@ -139,7 +139,12 @@ def test_a_ledger_that_believes_an_early_absence_is_caught(
     monkeypatch.setattr("ascertain.core.settle.absence_counts", lambda *_, **__: "")
     late = next(s for s in ALL if s.slug == "late")
     late = replace(late, slug="mutant")
-    [result] = play_all([late], systems_of(four), tmp_path, run="mutant")
+    for turn in range(3):  # a busy machine may look only once it has landed: then play it again
+        folder = tmp_path / str(turn)
+        folder.mkdir()
+        [result] = play_all([late], systems_of(four), folder, run=f"mutant{turn}")
+        if "nobody looked before it had landed" not in result.failed:
+            break
     assert not result.ok
     assert result.duplicates == 1
     assert not report.good([result])

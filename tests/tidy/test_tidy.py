@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.timeout(120)  # each process parses every file, once
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "ascertain"
 FILE_LINES = {"src": 500, "tests": 800}

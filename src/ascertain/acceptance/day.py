@@ -137,14 +137,16 @@ class Day:
         keys = [{"action": "desk.ticket", "key": f"{CAMPAIGN}/{item}"} for item in "ABCDE"]
         self._ask("POST", "/v1/runs", name=RUN[self.lang], expects=keys, due=due.isoformat())
         desk = self.where.desk_proxy
-        self._ticket("A")
+        first = self._ticket("A")
+        self._until_done(first, "A is done")  # before a fault is set up for another one
         self._ticket("A")  # again: nothing is sent
         held = desk.hold(LATE, "POST", TICKETS)  # its answer; the caller waits for two seconds
-        twice = self._ticket("E", wait=0)
+        twice = self._ticket("E", wait=1)
         self._until(held.landed.is_set, "E has reached the help desk")
         self._copied()
-        desk.drop_response("POST", TICKETS)
+        dropped = desk.drop_response("POST", TICKETS)
         self._ticket("D", wait=1)
+        self._until(dropped.seen.is_set, "D has left")
         late = desk.commit_late(LATE, "POST", TICKETS)
         unknown = self._ticket("B")
         for item in "ABDE":  # everything again, as a workflow does that is run a second time
@@ -176,17 +178,18 @@ class Day:
 
     def _tasks(self) -> None:
         """Two follow-up tasks: the answer to one is lost, and it is sent again under its name."""
-        self._submit("crm.task", {"order": "R-1001"})
+        first = self._submit("crm.task", {"order": "R-1001"})
+        self._until_done(first, "the first task is done")
         self.where.crm_proxy.drop_response("PUT")
         lost = self._submit("crm.task", {"order": "R-1002"})
-        self._until(lambda: self._state(lost["id"]) == "done", "the task was recovered")
+        self._until_done(lost, "the task was recovered")
 
     def _answers(self) -> None:
         """An answer is approved by a colleague and sent; a second version waits for consent."""
         topic, words = self.words["topic"], self.words
         first = self._submit("desk.reply", {"topic": topic, "version": 1, "text": words["v1"]})
         self._approve(first["id"])
-        self._until(lambda: self._state(first["id"]) == "done", "the first version was sent")
+        self._until_done(first, "the first version was sent")
         self._submit(
             "desk.reply", {"topic": topic, "version": 2, "text": words["v2"]},
             supersedes=first["id"], reason=words["reason"],
@@ -222,8 +225,9 @@ class Day:
         asked = {"action": action, "input": given, "on_unresolved": "accept", **more}
         return self._ask("POST", "/v1/operations", **asked)
 
-    def _state(self, operation: str) -> str:
-        return str(self._ask("GET", f"/v1/operations/{operation}")["state"])
+    def _until_done(self, operation: Mapping[str, Any], what: str) -> None:
+        path = f"/v1/operations/{operation['id']}"
+        self._until(lambda: self._ask("GET", path)["state"] == "done", what)
 
     def _waits(self, operation: str) -> bool:
         return bool(self._ask("GET", f"/v1/operations/{operation}")["waiting_on"] == "review")

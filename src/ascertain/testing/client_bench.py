@@ -316,7 +316,15 @@ class Bench:
     def submit(self, action: str, name: str) -> str:
         """Record an operation for whoever works on due ones; returns its id."""
         asked = {"action": action, "input": {"name": name}, "wait": 0, "on_unresolved": "accept"}
-        return str(self.ask("POST", "/v1/operations", asked)["id"])
+        told: Answer = {}
+
+        def recorded() -> bool:
+            nonlocal told
+            told = self.ask("POST", "/v1/operations", asked)
+            return told.get("code") != "in_progress"  # a slow machine is still at it: ask again
+
+        self.until(recorded, f"{action} {name} is recorded")
+        return str(told["id"])
 
     def state(self, ident: str) -> Answer:
         """Return an operation as it is."""
