@@ -96,6 +96,15 @@ def test_e3_retry_on_fail_repeats_the_whole_node(home: Home, target: Shop) -> No
     assert target.made() == {"A": 1, "B": 1, "C": 1}
 
 
+@pytest.mark.parametrize("name", ["Ascertain-Key", "Idempotency-Key"])
+def test_two_keys_in_one_request_are_refused(home: Home, target: Shop, name: str) -> None:
+    """The first one was taken; whoever stands between may read the last one."""
+    sent = [(name, "a"), (name, "b"), ("Content-Type", "application/json")]
+    answer = home.client.post("/gateway/shop/orders", content=b'{"name":"A"}', headers=sent)
+    assert (answer.status_code, answer.json()["code"]) == (400, "key_refused")
+    assert target.asked == []
+
+
 @pytest.mark.parametrize("name", ["A", "B"])
 def test_e4_what_continue_would_lose_is_pending_and_done_by_recovery(
     home: Home, target: Shop, name: str

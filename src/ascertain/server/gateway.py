@@ -50,6 +50,7 @@ from ascertain.targets.wire import DeadlinePassed
 from . import shown
 from .access import Caller
 from .given_key import HEADERS as KEYS
+from .given_key import one as one_key
 from .given_key import read as read_key
 from .holding import taken
 from .messages import answer as as_json
@@ -396,7 +397,7 @@ def _so_far(space: Space, passage: Passage, given: dict[str, Any]) -> Receipt | 
 
 def _wanted(asked: Asked, usual: float) -> Wanted:
     """Read what the Ascertain headers say; ends the request where they cannot be meant."""
-    key = next((read_key(n, v) for n in KEYS if (v := asked.headers.get(n)) is not None), None)
+    key = next((k for n in KEYS if (k := one_key(asked, n)) is not None), None)
     if not key:
         raise ProblemError(
             "key_missing",

@@ -27,15 +27,22 @@ def key_of(request: Request, key: str | None = None) -> str | None:
     """
     found = {} if key is None else {"key": key}
     for name in HEADERS:
-        given = request.headers.getlist(name)
-        if len(given) > 1:
-            raise ProblemError("key_refused", f"{name} stands there {len(given)} times: send one")
-        if given:
-            found[name] = read(name, given[0])
+        given = one(request, name)
+        if given is not None:
+            found[name] = given
     if len(set(found.values())) > 1:
         told = ", ".join(f"{name} {value!r}" for name, value in found.items())
         raise ProblemError("key_mismatch", f"two different keys are given: {told}; send one")
     return next(iter(found.values()), None)
+
+
+def one(request: Request, name: str) -> str | None:
+    """Return the key that a header gives; ends the request where it stands there twice, since
+    nobody knows which one others have read."""
+    given = request.headers.getlist(name)
+    if len(given) > 1:
+        raise ProblemError("key_refused", f"{name} stands there {len(given)} times: send one")
+    return read(name, given[0]) if given else None
 
 
 def read(name: str, value: str) -> str:
