@@ -203,6 +203,13 @@ def test_a_nul_is_refused_before_the_store_is_asked(
         assert told == {path: 422 if "?" in path else 404 for path in NUL_PATHS}
         claimed = work(home, "claim", action="own", key="a\x00")
         assert (claimed.status_code, claimed.json()["code"]) == (400, "key_refused")
+        cost = {"key": "a\x00", "kind": "normal", "cause": "call"}
+        for path, body, status in (
+            ("runs", {"name": "r", "expects": [{"action": "own", "key": "a\x00"}]}, 400),
+            ("targets/shop/pause", {"why": "a\x00"}, 422),
+            ("costs", {"lines": [cost]}, 422),
+        ):
+            assert home.client.post(f"/v1/{path}", json=body).status_code == status, path
 
 
 # --- what may pass ---

@@ -33,7 +33,8 @@ CSV_HEAD = (
     "id", "at", "kind", "cause", "amount", "currency", "minutes", "payer", "operation", "asset",
     "evidence", "doubtful",
 )  # fmt: skip
-Text = Annotated[str, msgspec.Meta(max_length=rules.TEXT)]
+PLAIN = r"^[^\x00]*$"  # PostgreSQL keeps no NUL
+Text = Annotated[str, msgspec.Meta(max_length=rules.TEXT, pattern=PLAIN)]
 
 
 class CostPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,7 +48,7 @@ class EnterLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """One line of cost. `key` names it for good: entered again it is there once. With `price`, or
     with `minutes` of people, which are priced by the rate; without both its price is not known."""
 
-    key: Annotated[str, msgspec.Meta(min_length=1, max_length=rules.TEXT)]
+    key: Annotated[str, msgspec.Meta(min_length=1, max_length=rules.TEXT, pattern=PLAIN)]
     kind: Literal["normal", "repeat", "recovery", "clean_up"]
     cause: Literal["call", "generation", "storage", "platform", "orchestration", "people"]
     price: CostPrice | None = None

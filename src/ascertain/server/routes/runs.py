@@ -118,6 +118,7 @@ def _expected(space: Space, asked: ExpectedKey) -> Expected:
             fields=["expects"],
         )
     else:
+        keys.check_key(asked.key, personal=True)  # what can be no key is never missing
         key = asked.key
     return Expected(run="", namespace=space.namespace, action=asked.action, key=key)
 

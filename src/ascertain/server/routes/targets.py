@@ -17,6 +17,7 @@ from ascertain.server.access import Caller, Operator, Reader
 from ascertain.server.messages import answer, documented, read_body
 from ascertain.server.problems import ProblemError
 from ascertain.server.serving import Serving
+from ascertain.server.submitting import PLAIN
 
 router = APIRouter(prefix="/v1/targets", tags=["targets"])
 Named = Annotated[str, Path(min_length=1, max_length=200)]
@@ -59,7 +60,7 @@ class Targets(msgspec.Struct, frozen=True):
 class WhyPaused(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Why, for whoever meets an operation that waits."""
 
-    why: Annotated[str, msgspec.Meta(max_length=500)] = ""
+    why: Annotated[str, msgspec.Meta(max_length=500, pattern=PLAIN)] = ""
 
 
 @router.get("", **documented(Targets))
