@@ -145,3 +145,20 @@ def test_evidence_keeps_what_helps() -> None:
     assert seen["headers"] == {"etag": '"7"'}
     assert seen["excerpt"] == '{"id": "ord-5"}'
     assert seen["line"] == "409 Conflict"
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ({"title": "暖光台灯"}, '{"title": "暖光台灯"}'),
+        ({"title": "🏮"}, '{"title": "🏮"}'),  # a pair
+        ({"title": 'a "b"\n\u0007'}, '{"title": "a \\"b\\"\\n\\u0007"}'),
+        ({"path": "C:\\u67e5"}, '{"path": "C:\\\\u67e5"}'),  # a backslash, no letter
+        ({"half": "\ud83c"}, '{"half": "\\ud83c"}'),
+    ],
+)
+def test_letters_are_kept_written_out(sent: dict[str, str], kept: str) -> None:
+    content = json.dumps(sent).encode()
+    seen = evidence_of(200, "OK", {}, content)["excerpt"]
+    assert seen == kept
+    assert json.loads(seen) == sent

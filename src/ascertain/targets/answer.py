@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import math
+import re
 from collections.abc import Iterable
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -15,6 +18,8 @@ from .classify.redact import redacted
 
 EXCERPT = 300  # characters of an answer that are kept as evidence
 LONGEST_WAIT = 30 * 86400.0  # seconds: a longer Retry-After is kept as this
+# Letters beyond ASCII; an escaped backslash is taken whole, and stays.
+ESCAPED = re.compile(r"\\\\|(?:\\u(?!00[0-7])[0-9a-fA-F]{4})+")
 # Beside the plain ones: the target's own ids of a request, and marks of a replayed answer.
 KEPT_HEADERS = (
     "content-type", "location", "etag", "date", "retry-after", "request-id", "x-request-id",
@@ -59,6 +64,19 @@ class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
         return self.seen or evidence_of(self.status, self.reason, self.headers, self.content)
 
 
+def readable(text: str) -> str:
+    """Return JSON with its letters written out where they stood as numbers: a person reads
+    them, and six times as many fit into what is kept."""
+    return ESCAPED.sub(_written_out, text) if "\\u" in text else text
+
+
+def _written_out(found: re.Match[str]) -> str:
+    with contextlib.suppress(UnicodeEncodeError):  # half a pair
+        letters: str = json.loads(f'"{found[0]}"')
+        return letters if found[0] != "\\\\" and letters.encode() else found[0]
+    return found[0]
+
+
 def evidence_of(
     status: int,
     reason: str,
@@ -74,7 +92,7 @@ def evidence_of(
         if n in headers
     }
     # More than the excerpt is redacted, so that no secret is cut in two at its end.
-    text = redacted(content[: 8 * EXCERPT].decode("utf-8", "replace"), secrets)
+    text = redacted(readable(content[: 8 * EXCERPT].decode("utf-8", "replace")), secrets)
     line = redacted(f"{status} {reason[:EXCERPT]}".strip(), secrets)
     return {"status": status, "line": line, "headers": kept, "excerpt": text[:EXCERPT]}
 
