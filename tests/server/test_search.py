@@ -15,6 +15,7 @@ from ascertain.core import keys
 from ascertain.runtime import searching
 from ascertain.runtime.searching import Searching, Wanted
 from server.house import SHOP, Home, house
+from server.own import OWN
 from server.target import Shop
 from server.test_operations import submit
 
@@ -92,6 +93,27 @@ def test_exact_words_and_other_conditions_hold_together(home: Home, target: Shop
     assert found(home, key="A", q="lamp") == ["A"]
     assert found(home, key="A", q="another") == []
     assert found(home, key="A", until="2000-01-01T00:00:00Z") == []
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_a_reference_is_found_beside_those_of_neighbours(
+    tmp_path: Path, target: Shop, request: pytest.FixtureRequest, store: str
+) -> None:
+    """Of many clients with a post 17 each, those who came first filled the answer."""
+    names = ["beta", "acme/x", "acme", "acmf"]
+    config = f"[server]\nnamespaces = {names}\n" + OWN.format(target=target.url, lease="30s")
+    kept = open_store(request.getfixturevalue("postgres_database")) if store != "sqlite" else None
+    with house(tmp_path, config, store=kept) as home:
+        clients = {name: home.as_token(home.token(namespace=name)) for name in names}
+        for client in clients.values():
+            made = client.post("/v1/work/claim", json={"action": "own", "input": {"name": "A"}})
+            done = {"operation": made.json()["operation"]["id"], "report": "1",
+                    "result": {"finding": "done", "ref": 17}}  # fmt: skip
+            client.post(f"/v1/work/{made.json()['attempt']}/finding", json=done)
+        for name, client in clients.items():
+            for asked in ({"q": "17", "limit": 1}, {"ref": "17"}):
+                items = client.get("/v1/operations", params=asked).json()["items"]
+                assert [(one["namespace"], one["ref"]) for one in items] == [(name, "17")]
 
 
 def test_an_exact_word_is_found_however_old(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

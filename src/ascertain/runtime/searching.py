@@ -245,8 +245,7 @@ class Searching:
         if wanted.key is not None:
             idents = self._by_key(wanted.key)
         else:
-            asked = self._store.ask(_Id, "search_ref", ref=wanted.ref, limit=PAGE)
-            idents = [one.id for one in asked]
+            idents = self._by_ref(wanted.ref, PAGE)
         found = [s for s in self._read(idents) if self._fits(s, wanted)]
         found = [s for s in found if after < s.operation.id < until]
         found = sorted(found, key=_by_id, reverse=wanted.newest)
@@ -259,6 +258,11 @@ class Searching:
             for form in keys.forms(key)
         ]
         return [*dict.fromkeys(one.id for found in asked for one in found)]
+
+    def _by_ref(self, ref: str | None, limit: int) -> list[str]:
+        namespace = self._namespace
+        found = self._store.ask(_Id, "search_ref", namespace=namespace, ref=ref, limit=limit)
+        return [one.id for one in found]
 
     def _of_person(
         self, wanted: Wanted, after: str, until: str, limit: int
@@ -347,8 +351,7 @@ class Searching:
         """Return what a word leads to as an id, key, reference, event or run, the newest first."""
         idents = [word] if _ID.fullmatch(word) else []
         idents += self._by_key(word)
-        asked = self._store.ask(_Id, "search_ref", ref=word, limit=limit)
-        idents += [one.id for one in asked]
+        idents += self._by_ref(word, limit)
         found = self._read([*dict.fromkeys(idents)])
         several: Sequence[Callable[[Filter], Filter]] = (
             lambda f: replace(f, event=word),

@@ -49,8 +49,12 @@ order by o.id desc
 limit :limit;
 
 -- name: search_ref
--- An effect reference under whatever contract.
-select operation as id from reference where reference = :ref order by operation limit :limit;
+-- An effect reference of a namespace under whatever contract, which begins with it (its end is the
+-- character after /): neighbours whose targets count alike do not fill the answer.
+select r.operation as id from reference as r join operation as o on o.id = r.operation
+where r.reference = :ref and r.contract >= :namespace || '/' and r.contract < :namespace || '0'
+    and o.namespace = :namespace
+order by r.operation limit :limit;
 
 -- name: search_owned
 -- Whose turn it is: unsettled ones that name a person.
