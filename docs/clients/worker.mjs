@@ -171,7 +171,7 @@ async function workOn(permit, began) {
 async function one(name) {
   for (;;) {
     const began = clock();
-    const asked = { action: ACTION, input: { name }, wait: 10 };
+    const asked = { action: ACTION, input: { name }, wait: 10, claim: randomUUID() };
     const { status, body } = await askUntilAnswered("/v1/work/claim", asked);
     if (status !== 200 || body.permit === "reuse") {
       console.log(JSON.stringify(body));
@@ -186,7 +186,7 @@ async function due() {
   while (!stopping) {
     const began = clock();
     // One at a time: no more is claimed than can start now.
-    const asked = { actions: [ACTION], limit: 1 };
+    const asked = { actions: [ACTION], limit: 1, claim: randomUUID() };
     const { status, body } = await askUntilAnswered("/v1/work/due", asked);
     if (status !== 200) throw new Error(body.detail ?? String(status));
     for (const permit of body.items) await workOn(permit, began);

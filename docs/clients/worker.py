@@ -171,7 +171,8 @@ def one(name):
     while True:
         began = clock()
         status, permit = ask_until_answered(
-            "/v1/work/claim", {"action": ACTION, "input": {"name": name}, "wait": 10}
+            "/v1/work/claim",
+            {"action": ACTION, "input": {"name": name}, "wait": 10, "claim": uuid.uuid4().hex},
         )
         if status != 200 or permit["permit"] == "reuse":
             print(json.dumps(permit))
@@ -185,7 +186,8 @@ def due():
     while not stopping.is_set():
         began = clock()
         # One at a time: no more is claimed than can start now.
-        status, answer = ask_until_answered("/v1/work/due", {"actions": [ACTION], "limit": 1})
+        body = {"actions": [ACTION], "limit": 1, "claim": uuid.uuid4().hex}
+        status, answer = ask_until_answered("/v1/work/due", body)
         if status != 200:
             raise SystemExit(answer.get("detail", status))
         for permit in answer["items"]:

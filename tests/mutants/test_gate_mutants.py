@@ -16,7 +16,7 @@ from ascertain.core.books import Audit
 from ascertain.core.contract import KeyRule, LateRule, RepeatRule
 from ascertain.core.gates import Breaker
 from ascertain.core.model import FOREVER, SECOND
-from ascertain.runtime import attempts, beginning, driving, remote
+from ascertain.runtime import attempts, beginning, driving, own_code
 from ascertain.runtime.gates import Gates, Trial
 from ascertain.store.sqlite import SqliteStore
 from ascertain.testing import FakeClock
@@ -111,7 +111,7 @@ def a_closed_target_is_left_alone() -> list[str]:
 def own_code_is_never_run_here() -> list[str]:
     house = House()
     one = SimpleNamespace(required=True, default=None, type="any", fits=lambda _: True)
-    own = remote.register(house.ledger, "own", owner="anna", contract=CONTRACT, key="{order}",
+    own = own_code.register(house.ledger, "own", owner="anna", contract=CONTRACT, key="{order}",
                           inputs={"order": one}, timeout=5)  # fmt: skip
     own.enqueue(order="1")
     house.ledger.recover()

@@ -51,6 +51,23 @@ class TestNode(_Suite):
     command = (NODE or "node", str(CLIENTS / "worker.mjs"))
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("verb", ["claim", "due"])
+def test_a_client_whose_claims_have_no_name_waits_for_the_lease(tmp_path: Path, verb: str) -> None:
+    """As it is without: the attempt whose permit was lost is unknown, and another one acts."""
+    bare = tmp_path / "bare.py"
+    text = (CLIENTS / "worker.py").read_text("utf-8")
+    bare.write_text(text.replace(', "claim": uuid.uuid4().hex}', "}"))
+    target = SuiteTarget()
+    with (
+        serving(target),
+        house(tmp_path, CONFIG.format(target=target.url)) as home,
+        Bench((sys.executable, "-I", str(bare)), home.url, home.secret, target).open() as bench,
+    ):
+        ClientSuite().test_a_permit_that_never_arrived_is_acted_on_once(bench, verb)
+        assert "claim" not in bench.proxy.said(verb)[0]
+
+
 # --- clients that break a law are seen ---
 
 BAD = [
@@ -71,6 +88,8 @@ BAD = [
     ("a report of another name each time", 'return ask_until_answered(f"/v1/work/{permit',
      'return renamed(f"/v1/work/{permit',
      "test_a_report_whose_answer_is_lost_is_sent_again_unchanged"),
+    ("two claims of one name", '"claim": uuid.uuid4().hex}', '"claim": "the same name ever"}',
+     "test_a_permit_that_never_arrived_is_acted_on_once"),
     ("the lease is not extended", "self._thread.start()", "pass",
      "test_it_extends_its_lease_while_it_waits"),
 ]  # fmt: skip
@@ -98,10 +117,11 @@ def test_a_client_that_breaks_a_law_is_seen(
     bad.write_text(text.replace(old, new).replace("class Lease:", RENAMED + "class Lease:"))
     monkeypatch.setattr("ascertain.testing.client_bench.WITHIN", 5.0)
     target = SuiteTarget()
+    asked = {"verb": "due"} if "never_arrived" in test else {}
     with (
         serving(target),
         house(tmp_path, CONFIG.format(target=target.url)) as home,
         Bench((sys.executable, "-I", str(bad)), home.url, home.secret, target).open() as bench,
         pytest.raises((AssertionError, subprocess.TimeoutExpired)),
     ):
-        getattr(ClientSuite(), test)(bench)
+        getattr(ClientSuite(), test)(bench, **asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -11,9 +12,12 @@ from typing import Any
 import httpx2
 import pytest
 
+from ascertain import open_store
 from ascertain.core.model import Kind, State
 from ascertain.runtime.ledger import Driver
 from ascertain.runtime.recovery import sweeping
+from ascertain.runtime.remote import Client, RemoteWork
+from ascertain.runtime.ticket import Options
 from server.house import SHOP, Home, house
 from server.own import OWN
 from server.target import Shop
@@ -25,6 +29,15 @@ EFFECTS = ("own", "own_searched", "own_opaque")
 @pytest.fixture
 def own(tmp_path: Path, target: Shop) -> Iterator[Home]:
     with house(tmp_path, OWN.format(target=target.url, lease="30s")) as running:
+        yield running
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def anywhere(request: Any, tmp_path: Path, target: Shop) -> Iterator[Home]:
+    store = None
+    if request.param == "postgres":
+        store = open_store(request.getfixturevalue("postgres_database"))
+    with house(tmp_path, OWN.format(target=target.url, lease="30s"), store=store) as running:
         yield running
 
 
@@ -338,6 +351,92 @@ def test_what_the_server_carries_out_is_not_for_own_code(tmp_path: Path, target:
         answer = ask(home, f"{row['token']}/finding", operation=row["operation"], report="r",
                      result={"finding": "done", "ref": "666"})  # fmt: skip
         assert (answer.status_code, answer.json()["code"]) == (409, "refused")
+
+
+# --- a claim that has a name ---
+
+MINE, OTHER = "claim-of-mine-0001", "claim-of-another-1"
+
+
+@pytest.mark.parametrize("kind", ["execute", "look_up"])
+def test_the_same_claim_again_gets_the_same_permit(own: Home, kind: str) -> None:
+    """While its lease lasts; by another name, worker or token it is somebody else's."""
+    action = "own" if kind == "execute" else "own_searched"
+    if kind == "look_up":
+        early = lost(own)
+        ask(own, f"{early['attempt']}/release", operation=early["operation"]["id"])
+    first = claim(own, action, claim=MINE, worker="w")
+    assert first["permit"] == kind
+    again = claim(own, action, claim=MINE, worker="w")
+    same = ("permit", "attempt", "target_key", "epoch", "key", "input", "target_keys")
+    assert [again.get(n) for n in same] == [first.get(n) for n in same]
+    assert 0 < again["lease_in"] < first["lease_in"]
+    assert again["deadline_in"] < first["deadline_in"]
+    for other in ({"claim": OTHER, "worker": "w"}, {"claim": MINE}, {"worker": "w"}):
+        assert claim(own, action, **other)["permit"] == "wait"
+    stranger = own.as_token(own.token("work ops:read"))
+    body = {"action": action, "input": {"name": "A"}, "claim": MINE, "worker": "w"}
+    assert stranger.post("/v1/work/claim", json=body).json()["permit"] == "wait"
+    by_key = ask(own, "claim", action=action, key="A", claim=MINE, worker="w").json()
+    assert by_key["attempt"] == first["attempt"]
+    kept = json.dumps([row for _, row in own.serving.store.rows()], default=str)
+    assert MINE not in kept
+
+
+def test_a_claim_that_has_ended_gives_its_permit_no_more(own: Home) -> None:
+    first = claim(own, claim=MINE)
+    assert ask(own, f"{first['attempt']}/release",
+               operation=first["operation"]["id"]).status_code == 200  # fmt: skip
+    second = claim(own, claim=MINE)
+    assert (second["permit"], second["attempt"] != first["attempt"]) == ("execute", True)
+    report(own, second, finding="done", ref="7")
+    assert claim(own, claim=MINE)["permit"] == "reuse"
+
+
+def test_a_claim_whose_lease_is_over_gives_its_permit_no_more(brief: Home) -> None:
+    first = claim(brief, claim=MINE)
+    time.sleep(first["lease_in"] + 0.05)
+    second = claim(brief, claim=MINE)
+    assert second["permit"] in ("wait", "replay")
+    assert second.get("attempt") != first["attempt"]
+
+
+def test_due_work_is_given_again_to_the_same_claim(anywhere: Home) -> None:
+    for name in "ABC":
+        anywhere.client.post(
+            "/v1/operations", json={"action": "own", "input": {"name": name}, "wait": 0}
+        )
+    first, again, other, last = (
+        ask(anywhere, "due", actions=["own"], limit=2, claim=name).json()["items"]
+        for name in (MINE, MINE, OTHER, "x" * 16)
+    )
+    assert [p["key"] for p in first] == ["A", "B"]
+    assert [p["attempt"] for p in again] == [p["attempt"] for p in first]
+    assert ([p["key"] for p in other], last) == (["C"], [])
+
+
+def test_a_claim_with_a_name_is_not_given_back_for_who_went_away(own: Home) -> None:
+    """The same claim may come again at this moment, and act: nobody may say that it did not."""
+    work = RemoteWork(own.serving.space("default").engine)
+
+    async def gone(client: Client) -> str:
+        async def granted(_: Any) -> Any:
+            raise asyncio.CancelledError
+
+        work._granted = granted  # type: ignore[method-assign]
+        with pytest.raises(asyncio.CancelledError):
+            await work.claim("own", {"name": client.shown}, None, client=client,
+                             options=Options(), wait=0)  # fmt: skip
+        [found] = own.serving.space("default").ledger.find(key=client.shown)
+        return str(found.state)
+
+    assert asyncio.run(gone(Client.of("a", "", None))) == "pending"
+    assert asyncio.run(gone(Client.of("b", "", MINE))) == "running"
+
+
+def test_the_name_of_a_claim_is_long_enough_to_be_nobody_elses(own: Home) -> None:
+    answer = ask(own, "claim", action="own", input={"name": "A"}, claim="1")
+    assert (answer.status_code, answer.json()["code"]) == (422, "body_invalid")
 
 
 def test_work_needs_its_own_right(own: Home) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ascertain.core.errors import AscertainError
-from ascertain.runtime import notices, remote
+from ascertain.runtime import notices, own_code
 from ascertain.runtime.action import Definition
 from ascertain.runtime.declare import BoundAction, Declaring
 from ascertain.runtime.engine import Engine
@@ -104,7 +104,7 @@ def _register(understood: Understood, declared: Declared, ledger: Any) -> None:
         return
     if declared.remote:
         own = declared.description
-        remote.register(
+        own_code.register(
             ledger,
             declared.name,
             owner=options.pop("owner"),

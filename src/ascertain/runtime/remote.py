@@ -8,28 +8,18 @@ and its evidence is redacted. It is never run here.
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from keyword import iskeyword
 from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
+from ascertain.core import keys
 from ascertain.core.contract import Contract
 from ascertain.core.draft import Case
-from ascertain.core.errors import (
-    ActionInvalid,
-    AscertainError,
-    Conflict,
-    InputRefused,
-    LeaseLost,
-    Refused,
-    UnknownOperation,
-)
-from ascertain.core.keys import check_key, forms
+from ascertain.core.errors import AscertainError, Conflict, LeaseLost, Refused, UnknownOperation
 from ascertain.core.model import (
     ActFinding,
     Attempt,
@@ -45,7 +35,7 @@ from ascertain.core.reconcile import LookReport
 from ascertain.targets.classify.redact import redacted
 
 from . import recovery
-from .action import Definition, Look
+from .action import Definition
 from .aio import AsyncDriver
 from .asks import Read, Storing
 from .attempts import ending, extending, finding_out, finishing, heard, releasing
@@ -63,8 +53,22 @@ STEPS = 20  # that one claim takes an operation on: an expiry, a review, a due t
 OVER = 4  # so many times more due operations are read than permits are asked for
 POLL = 100_000  # µs between looks at an operation that a claim waits for
 LONGEST_WAIT = 60.0  # seconds that a claim may wait
-TYPES = {"text": str, "integer": int, "number": float, "boolean": bool}
+MARK = 32  # characters of the hash by which a claim that has a name is known again
 T = TypeVar("T")
+
+
+class Client(msgspec.Struct, frozen=True):
+    """Who claims: as it is shown beside an attempt, and by which mark a claim that was named is
+    known when it comes again; its name is not kept."""
+
+    shown: str
+    mark: str = ""
+
+    @classmethod
+    def of(cls, actor: str, worker: str, claim: str | None) -> Client:
+        """Return who claims, by the name of this claim if it has one."""
+        mark = "" if claim is None else f"#{keys.fingerprint([actor, worker, claim])[:MARK]}"
+        return cls(" ".join(filter(None, (actor, worker, mark))), mark)
 
 
 class Granted(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,61 +79,6 @@ class Granted(msgspec.Struct, frozen=True, kw_only=True):
     receipt: Receipt
     ticket: Ticket | None = None
     keys: LookedFor | None = None
-
-
-# --- declaring ---
-
-
-def register(
-    ledger: Any, name: str, *, owner: Any, contract: Contract, inputs: Mapping[str, Any],
-    look: bool = False, **options: Any,
-) -> Any:  # fmt: skip
-    """Register an action that own code carries out, and return it as `ledger.action` does.
-
-    `inputs`: by name, each with `required`, `default`, `type` and `fits`; `look`: the code can
-    look up by the target key. Raises ActionInvalid naming the action and the fix.
-    """
-    for field in inputs:
-        if not field.isidentifier() or iskeyword(field) or field == "call":
-            raise ActionInvalid(f"action {name}: inputs.{field} is no possible name of an input")
-
-    def act(*_: Any, **__: Any) -> Any:
-        raise AssertionError(f"action {name} is carried out by own code, never here")
-
-    call = inspect.Parameter("call", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    takes = [
-        inspect.Parameter(
-            field, inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if one.required else one.default,
-            annotation=TYPES.get(one.type, Any),
-        )
-        for field, one in inputs.items()
-    ]  # fmt: skip
-    act.__signature__ = inspect.Signature([call, *takes])  # type: ignore[attr-defined]
-    made = ledger.action(name, owner=owner, contract=contract, sends="own", **options)(act)
-    definition: Definition = made.definition
-    definition.remote, definition.check_input = True, _checks(name, inputs)
-    if look:
-        definition.set_look(Look(function=act), None, None)
-    return made
-
-
-def _checks(name: str, inputs: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None]:
-    def check(given: Mapping[str, Any]) -> None:
-        wrong = [
-            f"input {n} is {type(v).__name__}, not {inputs[n].type}"
-            for n, v in given.items()
-            if v is not None and not inputs[n].fits(v)
-        ]
-        wrong += [
-            f"missing input {n}"
-            for n, one in inputs.items()
-            if one.required and (given.get(n) is None or str(given[n]).strip() == "")
-        ]
-        if wrong:
-            raise InputRefused(f"action {name}: {'; '.join(wrong)}")
-
-    return check
 
 
 # --- what the code reports ---
@@ -176,10 +125,11 @@ class RemoteWork:
     # --- claiming ---
 
     async def claim(
-        self, action: str, given: Mapping[str, Any], key: str | None, *, client: str,
+        self, action: str, given: Mapping[str, Any], key: str | None, *, client: Client,
         options: Options, wait: float,
     ) -> Granted:  # fmt: skip
-        """Record an intent unless it is there, and take what may be done about it now.
+        """Record an intent unless it is there, and take what may be done about it now; the same
+        claim again, by its name, gets the same permit while its lease lasts.
 
         The intent, and with a permit the lease, are durable when it returns. Where nothing may be
         done now it waits up to `wait` seconds until that may have changed. Raises what a
@@ -191,38 +141,43 @@ class RemoteWork:
 
         def steps() -> Storing[Ticket | Case]:
             at, existed = yield from beginning(
-                self.engine, d, intent, options, execute=True, client=client
+                self.engine, d, intent, options, execute=True, client=client.shown
             )
             other = not isinstance(at, Ticket) and at.operation.content_hash != intent.content_hash
             values = None if existed and other else intent.input
             return (yield from self._going_on(at, values, client))
 
-        at = await self._finished(steps())
-        return await self._waited(at, until)
+        at = await self._finished(steps(), client)
+        return await self._waited(at, until, client)
 
-    async def claim_known(self, action: str, key: str, *, client: str, wait: float) -> Granted:
+    async def claim_known(self, action: str, key: str, *, client: Client, wait: float) -> Granted:
         """Do what `claim` does for an operation that is there; raises UnknownOperation, and
         KeyRefused for what can be no key."""
         d = self.definition(action)
-        check_key(key, personal=True)
+        keys.check_key(key, personal=True)
         until = self.engine.until(min(max(wait, 0.0), LONGEST_WAIT))
-        named = [(d.name, form) for form in forms(key)]
+        named = [(d.name, form) for form in keys.forms(key)]
         known = await hop(self.engine.store.by_keys, self.engine.namespace, named)
         found = next((one for one in known if one is not None), None)
         if found is None:
             raise UnknownOperation(f"action {action}: no operation has the key {key!r}; send input")
         case = await hop(self.engine.case, found, d.terms)
-        at = await self._finished(self._going_on(case, None, client))
-        return await self._waited(at, until)
+        at = await self._finished(self._going_on(case, None, client), client)
+        return await self._waited(at, until, client)
 
-    async def claim_due(self, actions: Sequence[str], limit: int, *, client: str) -> list[Granted]:
+    async def claim_due(
+        self, actions: Sequence[str], limit: int, *, client: Client
+    ) -> list[Granted]:
         """Take due work of these actions, the oldest first: at most `limit` permits, and no more
-        than the code can start now (law 2). The leases are durable when it returns."""
+        than the code can start now (law 2); or what this claim has taken before. The leases are
+        durable when it returns."""
         taken: list[Ticket] = []
         engine = self.engine
         every = [self.definition(name) for name in actions]  # all of them, before any is claimed
         try:
-            for d in every:
+            for d in every if client.mark else ():
+                taken += await hop(self._taken, d, client, limit)
+            for d in every if not taken else ():
                 rows = await hop(
                     engine.store.ask, recovery.Due, "work_due", namespace=engine.namespace,
                     action=d.name, now=engine.store.now(), most=limit * OVER,
@@ -237,13 +192,23 @@ class RemoteWork:
                     break
             return [await self._granted(one) for one in taken]
         except BaseException:
-            await self._unheard(*taken)
+            await self._unheard(client, *taken)
             raise
 
-    async def _one_due(self, ident: str, d: Definition, client: str) -> Ticket | Case | None:
+    def _taken(self, d: Definition, client: Client, limit: int) -> list[Ticket]:
+        """Return the attempts of an action that a claim has taken before."""
+        rows = self.engine.store.ask(
+            recovery.Due, "work_taken", namespace=self.engine.namespace, action=d.name,
+            worker=client.shown, most=limit,
+        )  # fmt: skip
+        cases = [self.engine.case(self.engine.snapshot(row.operation), d.terms) for row in rows]
+        held = [self._held(case, None, client) for case in cases]
+        return [one for one in held if isinstance(one, Ticket)]
+
+    async def _one_due(self, ident: str, d: Definition, client: Client) -> Ticket | Case | None:
         case = await hop(lambda: self.engine.case(self.engine.snapshot(ident), d.terms))
         try:
-            return await self._finished(self._going_on(case, None, client, due=True))
+            return await self._finished(self._going_on(case, None, client, due=True), client)
         except recovery.STORE_DOWN:
             raise
         except AscertainError as error:  # e.g. its input is not kept: seen again later
@@ -262,7 +227,7 @@ class RemoteWork:
         return d
 
     def _going_on(
-        self, at: Ticket | Case, given: dict[str, Any] | None, client: str, *, due: bool = False
+        self, at: Ticket | Case, given: dict[str, Any] | None, client: Client, *, due: bool = False
     ) -> Storing[Ticket | Case]:
         """Take an operation on to its next permit, or as far as it goes now."""
         for _ in range(STEPS):
@@ -270,13 +235,29 @@ class RemoteWork:
                 break
             if at.status.state in (State.DONE, State.ACCEPTED) and not due:
                 break  # whoever asks by key has his answer
-            moved = yield from moving_on(self.engine, at, given, client)
+            moved = yield from moving_on(self.engine, at, given, client.shown)
             if moved is None:
-                break
+                return self._held(at, given, client)
             at = moved
         return at
 
-    async def _waited(self, at: Ticket | Case, until: int) -> Granted:
+    def _held(self, at: Case, given: dict[str, Any] | None, client: Client) -> Ticket | Case:
+        """Return the attempt under way if this very claim took it and its answer was lost: with
+        what is left of its lease, by the store's clock. Nobody can claim it by another name."""
+        engine, status, local = self.engine, at.status, self.engine.clock.boottime()
+        own = next((a for a in at.attempts if a.token == status.token), None)
+        if not client.mark or own is None or own.worker != client.shown or status.due_at is None:
+            return at
+        left = min(status.due_at - engine.store.now(), status.due_at - own.started_at)
+        if left <= 0:
+            return at
+        d = self.definition(at.operation.action)
+        values = None if own.kind is Kind.LOOK_UP else d.restore_input(at.operation, given)
+        return Ticket(
+            case=at, attempt=own, definition=d, input=values, request=None, deadline=local + left
+        )
+
+    async def _waited(self, at: Ticket | Case, until: int, client: Client) -> Granted:
         """Return what a claim came to, where that is `wait` once it may be something else.
 
         Nothing is claimed after a wait: the seconds of a permit count from before its request,
@@ -286,7 +267,7 @@ class RemoteWork:
         try:
             granted = await self._granted(at)
         except BaseException:
-            await self._unheard(*([at] if isinstance(at, Ticket) else []))
+            await self._unheard(client, *([at] if isinstance(at, Ticket) else []))
             raise
         while granted.permit == "wait" and (left := until - engine.clock.boottime()) > 0:
             await asyncio.sleep(min(left, POLL) / 1e6)
@@ -297,9 +278,10 @@ class RemoteWork:
                 break
         return granted
 
-    async def _unheard(self, *tickets: Ticket) -> None:
-        """Give claims back that nobody will hear of: proven not sent (law 2)."""
-        for one in tickets:
+    async def _unheard(self, client: Client, *tickets: Ticket) -> None:
+        """Give claims back that nobody will hear of: proven not sent (law 2). Of a claim with a
+        name somebody may: by the same claim again, perhaps at this moment."""
+        for one in tickets if not client.mark else ():
             with suppress(AscertainError):  # else its time runs out
                 await self._driver.give_back(one)
 
@@ -308,8 +290,8 @@ class RemoteWork:
         if isinstance(at, Ticket):
             shown = receipt(at.case, engine.world())
             if at.attempt.kind is Kind.LOOK_UP:
-                keys = await hop(looked_for, engine, at)
-                return Granted(permit="look_up", receipt=shown, ticket=at, keys=keys)
+                asked = await hop(looked_for, engine, at)
+                return Granted(permit="look_up", receipt=shown, ticket=at, keys=asked)
             kind = "replay" if at.attempt.kind is Kind.REPLAY else "execute"
             return Granted(permit=kind, receipt=shown, ticket=at)  # type: ignore[arg-type]
         shown = receipt(at, engine.world(), reused=True)
@@ -428,12 +410,12 @@ class RemoteWork:
     async def _settled(self, steps: Storing[Case], shown: Callable[..., Receipt]) -> Receipt:
         return shown(await self._finished(steps), self.engine.world())
 
-    async def _finished(self, steps: Storing[T]) -> T:
+    async def _finished(self, steps: Storing[T], client: Client | None = None) -> T:
         """Carry a step out to its end; a claim for a caller who is cancelled is given back."""
         value, cancelled = await self._driver.finished(steps)
         if cancelled is not None:
-            if isinstance(value, Ticket):
-                await self._driver.give_back(value)
+            if isinstance(value, Ticket) and client is not None:
+                await self._unheard(client, value)
             raise cancelled
         return value
 

@@ -116,13 +116,18 @@ class ClientSuite:
         assert (found["attempts"], bench.target.made()) == (2, {"A": 1})
         assert len({(r["key"], r["body"]) for r in bench.target.sent("A")}) == 1
 
-    def test_a_permit_that_never_arrived_is_not_acted_on(self, bench: Bench) -> None:
-        """The next one, once the lease of the lost one is over, is."""
-        bench.proxy.lose["due"] = 1
+    @pytest.mark.parametrize("verb", ["claim", "due"])
+    def test_a_permit_that_never_arrived_is_acted_on_once(self, bench: Bench, verb: str) -> None:
+        """The same permit, for a claim that has a name and comes again by it; else the next one,
+        once the lease of the lost one is over. A name is used for one claim only."""
+        bench.proxy.lose[verb] = 1
         ident = bench.submit("order", "A")
-        bench.start("order")
+        bench.start("order", "A" if verb == "claim" else "")
         found = bench.until_state(ident, "done")
-        assert (found["attempts"], len(bench.target.sent("A"))) == (2, 1)
+        bodies = bench.proxy.said(verb)
+        again = bodies[0].get("claim") is not None and bodies[0] == bodies[1]
+        assert (found["attempts"], len(bench.target.sent("A"))) == (1 if again else 2, 1)
+        assert [body.get("claim") for body in bodies[2:]].count(bodies[0].get("claim", "")) == 0
 
     def test_it_extends_its_lease_while_it_waits(self, bench: Bench) -> None:
         """A slow target is no lost one."""

@@ -21,7 +21,7 @@ from ascertain.core.model import (
     Several,
     Unknown,
 )
-from ascertain.runtime.remote import LONGEST_WAIT, MOST, Granted, RemoteWork, seconds_left
+from ascertain.runtime.remote import LONGEST_WAIT, MOST, Client, Granted, RemoteWork, seconds_left
 from ascertain.runtime.ticket import Options
 from ascertain.server import shown
 from ascertain.server.access import Caller, Worker
@@ -37,6 +37,7 @@ LOOKS = 64  # target keys of one look-up
 Number = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]  # that every JSON reader keeps
 Reference = Annotated[str, msgspec.Meta(max_length=500)] | Number
 Token = Annotated[int, Path(ge=1, lt=2**63)]
+ClaimName = Annotated[str, msgspec.Meta(min_length=16, max_length=100, pattern=PLAIN)]
 
 
 class WorkClaim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,7 +46,8 @@ class WorkClaim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     With its `input`, and it is recorded if it is new (`key` where the key template holds {key});
     or with the `key` of one that is there. `wait`: seconds after which at the latest a permit
     `wait` is answered; it comes as soon as it is worth to claim again. `worker` is shown beside
-    the attempt.
+    the attempt. `claim`: a name of your choice for this claim, made at random for each one: where
+    its answer was lost, the same claim again gets the same permit while its lease lasts.
     """
 
     action: Name
@@ -56,14 +58,17 @@ class WorkClaim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     title: Text = ""
     wait: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_WAIT)] = 0.0
     worker: Annotated[str, msgspec.Meta(max_length=100, pattern=PLAIN)] = ""
+    claim: ClaimName | None = None
 
 
 class WorkDue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Due work of these actions, the oldest first; `limit`: no more than can start now."""
+    """Due work of these actions, the oldest first; `limit`: no more than can start now. `claim`:
+    as for one operation: the same claim again gets the permits that it got before."""
 
     actions: Annotated[list[Name], msgspec.Meta(min_length=1, max_length=100)]
     limit: Annotated[int, msgspec.Meta(ge=1, le=MOST)] = 1
     worker: Annotated[str, msgspec.Meta(max_length=100, pattern=PLAIN)] = ""
+    claim: ClaimName | None = None
 
 
 class KeyToFind(msgspec.Struct, frozen=True):
@@ -170,12 +175,13 @@ async def claim(request: Request, caller: Worker) -> Response:
     """Record an intent unless it is there, and take what may be done about it now.
 
     The intent and the lease are durable. Where a person has to act first it is a problem: 409
-    approval_missing or in_review, 424 not done. Where the answer does not arrive, nothing was
-    sent by the client, but the attempt's lease runs out and its outcome is unknown: claim again.
+    approval_missing or in_review, 424 not done. Where the answer does not arrive, claim again by
+    the same `claim`: that gets the same permit, and any other has to wait until its lease is over.
     """
     serving: Serving = request.app.state.serving
     asked = await read_body(request, WorkClaim)
-    work, client = _work(serving, caller), _client(caller, asked.worker)
+    work = _work(serving, caller)
+    client = Client.of(caller.actor, asked.worker, asked.claim)
     work.definition(asked.action)  # an unknown one is said before what is wrong with the rest
     if asked.input is None:
         if asked.key is None:
@@ -197,7 +203,8 @@ async def due(request: Request, caller: Worker) -> Response:
     None where nothing is due."""
     serving: Serving = request.app.state.serving
     asked = await read_body(request, WorkDue)
-    work, client = _work(serving, caller), _client(caller, asked.worker)
+    work = _work(serving, caller)
+    client = Client.of(caller.actor, asked.worker, asked.claim)
     taken = await work.claim_due(asked.actions, asked.limit, client=client)
     return answer(Permits([_permit(serving, work, one) for one in taken]))
 
@@ -250,10 +257,6 @@ async def release(attempt: Token, request: Request, caller: Worker) -> Response:
 
 def _work(serving: Serving, caller: Caller) -> RemoteWork:
     return RemoteWork(serving.space(caller.namespace).engine)
-
-
-def _client(caller: Caller, worker: str) -> str:
-    return f"{caller.actor} {worker}".strip()
 
 
 def _permit(serving: Serving, work: RemoteWork, one: Granted) -> Permit:

@@ -50,6 +50,15 @@ where namespace = :namespace and action = :action and due_at <= :now
 order by due_at, operation
 limit :most;
 
+-- name: work_taken
+-- What a claim that comes again has taken before: by its mark, which stands beside the attempt.
+select held.operation
+from unsettled as held
+inner join attempt on attempt.operation = held.operation and attempt.token = held.token
+where held.namespace = :namespace and held.action = :action and attempt.worker = :worker
+order by held.operation
+limit :most;
+
 -- name: work_after
 -- A page of what is due and was begun, in the order of the operations, so that a sweep comes to
 -- all of them; what nobody has begun needs nothing but the code.
