@@ -26,7 +26,7 @@ TEXTS: dict[str, tuple[str, str]] = {
         """# HTTP API
 
 Generated from the routes by `docs/generate.py`; do not edit. The server gives the same as OpenAPI
-at `/v1/openapi.json`.
+at `/v1/openapi.json`. [中文](zh/api.md)
 
 Every request carries a token, `Authorization: Bearer asc_…` (made with `ascertain token new`), or a
 person's session; each is of one namespace and sees nothing of another. Bodies are JSON in UTF-8
@@ -50,7 +50,7 @@ curl "$ASCERTAIN/v1/operations" -H "Authorization: Bearer $TOKEN" \\
 """,
         """# HTTP API
 
-本页由 `docs/generate.py` 根据代码生成，请勿修改。服务器在 `/v1/openapi.json` 提供同样内容的 OpenAPI 文档。
+本页由 `docs/generate.py` 根据代码生成，请勿修改。服务器在 `/v1/openapi.json` 提供同样内容的 OpenAPI 文档。[English](../api.md)
 
 每个请求都要带令牌 `Authorization: Bearer asc_…`（用 `ascertain token new` 生成）或某人的会话；二者各属于一个空间，看不到其他空间的任何内容。请求正文为 UTF-8 JSON，不接受未说明的字段；时间为带时区的 ISO 8601，答复中一律为 UTC。列表形如 `{"items": […], "next": …}`：把 `next` 作为 `after` 传回，直到它为 null；一页的条数可能少于请求的条数，甚至为空，而后面仍有内容。
 

@@ -32,24 +32,79 @@ GROUPS = {
     "store restored": ("restored",),
     "claim released": ("release",),
 }
-HEAD = """# States
+HEAD = {
+    "en": """# States
 
 Generated from `ascertain.core.machine.TABLE` by `docs/generate.py`; do not edit. What is not
-here is refused. Laws are those of [semantics](semantics.md).
+here is refused. Laws are those of [semantics](semantics.md). [中文](zh/states.md)
 
 ## Diagram
 
 A look-up only looks: it holds the lease and leaves the state (law 14). What keeps its state is
 left out.
-"""
+""",
+    "zh": """# 状态
+
+由 `docs/generate.py` 从 `ascertain.core.machine.TABLE` 生成，请勿修改。这里没有的一律拒绝。编号是
+[法则](semantics.md)的编号。[English](../states.md)
+
+## 状态图
+
+查询只看不动：它持有租约，不改变状态（法则 14）。不改变状态的不画出。
+""",
+}
+TABLE_HEAD = {
+    "en": """## Table
+
+`·` is refused, `=` stays, `back` goes to where the attempt was taken from.
+""",
+    "zh": """## 状态表
+
+`·` 拒绝，`=` 不变，`back` 退回领取之前的状态。
+""",
+}
+CHINESE = {
+    "submitted": "提交",
+    "an attempt starts": "开始一次尝试",
+    "a protected replay, a repeatable redo, or a person's risk": "重发、再做，或由人承担风险",
+    "it answers": "有答复",
+    "no answer": "没有答复",
+    "a late truth came meanwhile": "其间来了迟到的事实",
+    "proven, tried later": "已证实，稍后再试",
+    "proven, refused": "已证实，被拒绝",
+    "found, or reported late": "查到，或迟到的回报",
+    "absence earned": "“没有”算数",
+    "several found": "查到好几个",
+    "the target says it failed": "目标系统说失败了",
+    "a person": "由人决定",
+    "authorization renewed": "授权已更新",
+    "superseded": "被取代",
+    "store restored": "恢复了备份",
+    "claim released": "领取被退回",
+    "input": "输入",
+    "waits on": "等待",
+    "laws": "法则",
+    "as before": "不变",
+    "nothing": "无",
+    "clock": "时间",
+    "approval": "审批",
+    "review": "人工核查",
+    "authorization": "授权",
+    "target": "目标系统",
+}
 
 
-def diagram() -> Iterator[str]:
+def said(words: str, lang: str) -> str:
+    """Return words in a language."""
+    return CHINESE[words] if lang == "zh" else words
+
+
+def diagram(lang: str) -> Iterator[str]:
     """Draw the moves that change the state, one arrow for each group of inputs."""
     yield "```mermaid"
     yield "stateDiagram-v2"
     yield "    direction LR"
-    yield "    [*] --> pending: submitted"
+    yield f"    [*] --> pending: {said('submitted', lang)}"
     arrows: dict[tuple[State, State], list[str]] = {}
     for words, names in GROUPS.items():
         for source in State:
@@ -59,7 +114,7 @@ def diagram() -> Iterator[str]:
                     found = arrows.setdefault((source, to), [])
                     found += [] if words in found else [words]
     for (source, to), words in arrows.items():
-        yield f"    {source} --> {to}: {' · '.join(words)}"
+        yield f"    {source} --> {to}: {' · '.join(said(one, lang) for one in words)}"
     yield "```"
 
 
@@ -69,17 +124,18 @@ def _ends(source: State, cell: Move | None) -> list[State]:
     return [State.PENDING, State.UNKNOWN] if cell.to is None else [cell.to]
 
 
-def table() -> Iterator[str]:
+def table(lang: str) -> Iterator[str]:
     """Write the whole table: `=` stays, `back` goes where the attempt was taken from."""
-    yield "| input | " + " | ".join(State) + " | waits on | laws |"
+    first, *last = (said(word, lang) for word in ("input", "waits on", "laws"))
+    yield f"| {' | '.join([first, *State, *last])} |"
     yield "|---" * (len(State) + 3) + "|"
     for given in Input:
         cells = [TABLE.get((state, given)) for state in State]
         known = next(cell for cell in cells if cell is not None)
         shown = [_cell(s, c) for s, c in zip(State, cells, strict=True)]
-        waits = "as before" if known.waiting_on is None else known.waiting_on or "nothing"
+        waits = "as before" if known.waiting_on is None else str(known.waiting_on or "nothing")
         laws = ", ".join(map(str, known.laws))
-        yield f"| `{given}` | {' | '.join(shown)} | {waits} | {laws} |"
+        yield f"| `{given}` | {' | '.join(shown)} | {said(waits, lang)} | {laws} |"
 
 
 def _cell(state: State, cell: Move | None) -> str:
@@ -92,9 +148,13 @@ def _cell(state: State, cell: Move | None) -> str:
 
 def pages() -> dict[Path, str]:
     """Return every generated page with its text."""
-    about = "`·` is refused, `=` stays, `back` goes to where the attempt was taken from."
-    text = "\n".join([HEAD, *diagram(), "", "## Table", "", about, "", *table(), ""])
-    return {DOCS / "states.md": text} | api.pages()
+    states = {
+        DOCS / folder / "states.md": "\n".join(
+            [HEAD[lang], *diagram(lang), "", TABLE_HEAD[lang], *table(lang), ""]
+        )
+        for folder, lang in (("", "en"), ("zh", "zh"))
+    }
+    return states | api.pages()
 
 
 def main(arguments: list[str]) -> int:
