@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ascertain.console import pages, saved
 from ascertain.console.app import attach
 from ascertain.console.assumed import MEANINGS, assumed
+from ascertain.console.did import DID
 from ascertain.console.hiding import MARK, hidden, hidden_facts
 from ascertain.console.reader import Reader
 from ascertain.core import intake
@@ -27,6 +28,8 @@ from server.processes import until
 from server.target import Shop
 
 DAY = 86_400_000_000  # µs
+GROUPS = "approval|bulk|event|link|member|namespace|operation|person|review|session|target|token"
+LOGGED = rf'"((?:{GROUPS})\.[a-z_]+)"'
 
 
 @pytest.fixture
@@ -187,6 +190,9 @@ def test_an_event_is_found_by_its_id_alone(tmp_path: Path, target: Shop) -> None
             assert "<code>b</code>" in anna.get(f"/event/{source}/b")
         assert intake.WHY_ZH[intake.NO_MAPS] in li.get("/event/till/b")
         assert intake.WHY_ZH[intake.NO_MAPS] in li.get("/events")
+        assert "What would it lead to now?" in anna.get("/event/till/b")
+        tried = anna.get("/event/till/b?tried=1").partition('id="tried"')[2]
+        assert intake.NO_MAPS in tried.partition("How it arrived")[0]
         no_map = f"{intake.NO_MAP}{intake.TOPIC}'paid'"
         assert intake.why_in("zh", no_map) == f"{intake.WHY_ZH[intake.NO_MAP]}；主题 'paid'"
         assert [intake.why_in("en", no_map), intake.why_in("zh", "KeyError")] == [
@@ -341,6 +347,37 @@ def test_the_audit_is_filtered_and_goes_into_a_file(office: Office, anna: Browse
     assert "'=1+1" in answer.text
     assert "member.set" not in answer.text
     assert "Nothing matches." in anna.get("/audit?until=2020-01-01")
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_audit_says_in_words_who_did_what_and_from_where(
+    office: Office, target: Shop, lang: str
+) -> None:
+    lost(office, target)
+    li = office.person("li", lang=lang)
+    review = re.search(r'action="(/review/[^"]+)"', li.get("/review"))
+    assert review is not None
+    li.send(review[1], do="take")
+    page = li.get("/audit")
+    assert f"{DID['review.take'][lang == 'zh']}<small>review.take</small>" in page
+    assert re.search(r"session:\w+ · 127\.0\.0\.1", page)
+
+
+def test_everything_that_is_logged_has_its_words() -> None:
+    """Codes stand in the code as they are written, or as a group and a verb."""
+    runtime = Path(__file__).parents[2] / "src" / "ascertain" / "runtime"
+    logged = {
+        code
+        for file in runtime.glob("*.py")
+        for code in re.findall(LOGGED, file.read_text("utf-8"))
+    }
+    assert logged <= set(DID)
+    assert "review.decide" in logged
+
+
+def test_a_server_that_only_reads_says_so(office: Office, anna: Browser) -> None:
+    office.serving.read_only = True
+    assert "This server only reads now" in anna.get("/operations")
 
 
 def test_a_list_is_kept_under_a_name_and_forgotten(office: Office, anna: Browser) -> None:

@@ -67,7 +67,10 @@ def page(request: Request, template: str, status: int = 200, /, **values: Any) -
     """Render a page for the reader of a request."""
     serving: Serving = request.app.state.serving
     who = values.pop("reader", None) or reader(request)
-    given = {"reader": who, "now": serving.store.now(), "path": request.url.path, **values}
+    given = {
+        "reader": who, "now": serving.store.now(), "path": request.url.path,
+        "read_only": serving.read_only, **values,
+    }  # fmt: skip
     html = environment(who.lang).get_template(template).render(given)
     return HTMLResponse(html, status_code=status)
 

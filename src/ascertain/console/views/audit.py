@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from ascertain.console.did import DID
 from ascertain.console.person import Signed, own_page
 from ascertain.core.rights import Right
 from ascertain.runtime.audit import FIRST_MOMENT, LAST_MOMENT, Wanted
@@ -44,7 +45,8 @@ async def audit(
     found = await hop(log.find, me.namespace, wanted, before=after, limit=LISTED + 1)
     more = found[LISTED - 1].id if len(found) > LISTED else ""
     return own_page(
-        request, me, "audit.html", lines=found[:LISTED], file=file, given={**words, **days},
+        request, me, "audit.html", lines=found[:LISTED], did=DID, file=file,
+        given={**words, **days},
         more=_address("/audit", **words, **days, after=more) if more else "",
     )  # fmt: skip
 

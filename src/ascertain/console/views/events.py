@@ -14,6 +14,7 @@ from ascertain.console.detail import events_of
 from ascertain.console.forms import back
 from ascertain.console.person import Signed, own_page
 from ascertain.core.rights import Right
+from ascertain.runtime import tryout
 from ascertain.runtime.intake import EventLine, Made
 from ascertain.runtime.loop import hop
 from ascertain.server.problems import ProblemError
@@ -64,8 +65,11 @@ async def events(
 
 
 @router.get("/event/{source}/{event:path}")
-async def event(source: str, event: str, request: Request, me: Signed, told: Text = "") -> Response:
-    """Show one event with its deliveries, and what it would lead to now; nothing is done by it."""
+async def event(
+    source: str, event: str, request: Request, me: Signed, *, told: Text = "", tried: Text = ""
+) -> Response:
+    """Show one event with its deliveries; with `tried` also what it would lead to now. Nothing is
+    done by it."""
     serving: Serving = request.app.state.serving
     intake = serving.intake
 
@@ -80,6 +84,7 @@ async def event(source: str, event: str, request: Request, me: Signed, told: Tex
             "subscriptions": len({d.subscription for d in deliveries if d.subscription}),
             "made": msgspec.json.decode(found.operations, type=list[Made]),
             "body": _body(found.body),
+            "tried": tryout.evaluation(intake, found) if tried else None,
         }
 
     found = await hop(read)
