@@ -1,6 +1,7 @@
 """A shop to practise on: it makes each order and loses the first answer. It remembers keys."""
 
 import json
+import secrets
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -14,7 +15,7 @@ class Shop(BaseHTTPRequestHandler):
         if key in made:
             self.say(201, made[key])
             return
-        made[key] = {"id": f"A-{len(made) + 1}", **order}
+        made[key] = {"id": f"A-{secrets.token_hex(3)}", **order}
         print("made", made[key], "and lost the answer", flush=True)
 
     def do_GET(self):

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ascertain.contracts import catalogue
+
 ROOT = Path(__file__).parents[2]
 PAGES = ("docs/guarantees.md", "docs/zh/guarantees.md")
 NAMED = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
@@ -68,6 +70,14 @@ def test_the_readmes_twenty_lines_run_and_print_what_they_say(page, tmp_path):
             [sys.executable, "twenty.py"], cwd=tmp_path, capture_output=True, text=True, check=True
         )
         assert ran.stdout.splitlines() == said
+
+
+@pytest.mark.parametrize(
+    ("page", "said"), [("README.md", " operations as"), ("README.zh.md", " 种操作的数据")]
+)
+def test_the_readme_counts_the_contracts_that_are_shipped(page, said):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert f"{len(catalogue.shipped())}{said}" in text
 
 
 def test_links_of_the_documents_lead_somewhere():
