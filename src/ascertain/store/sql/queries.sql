@@ -176,9 +176,10 @@ where o.id = :id;
 select id from operation where supersedes = :supersedes;
 
 -- name: find
--- Conditions are joined to this with `and`, then find_end.
+-- Conditions are joined to this with `and`, then find_end. Without inputs, which may be large: a page
+-- of a thousand would be a gigabyte.
 select
-    o.id, o.namespace, o.action, o.key, o.fingerprint, o.input, o.content_hash, o.contract,
+    o.id, o.namespace, o.action, o.key, o.fingerprint, null, o.content_hash, o.contract,
     o.scope, o.title, o.run, o.event, o.supersedes, o.compensates, o.repeats, o.why, o.source,
     o.created_at,
     s.operation, s.namespace, s.action, s.state, s.reason, s.waiting_on, s.due_at, s.stamp,
@@ -191,7 +192,7 @@ where o.id > :after;
 -- name: find_open
 -- Within the working set: never walks history. CROSS JOIN makes SQLite begin with the small table.
 select
-    o.id, o.namespace, o.action, o.key, o.fingerprint, o.input, o.content_hash, o.contract,
+    o.id, o.namespace, o.action, o.key, o.fingerprint, null, o.content_hash, o.contract,
     o.scope, o.title, o.run, o.event, o.supersedes, o.compensates, o.repeats, o.why, o.source,
     o.created_at,
     s.operation, s.namespace, s.action, s.state, s.reason, s.waiting_on, s.due_at, s.stamp,
@@ -204,7 +205,7 @@ where o.id = s.operation and s.operation > :after;
 -- name: find_settled
 -- Within history alone.
 select
-    o.id, o.namespace, o.action, o.key, o.fingerprint, o.input, o.content_hash, o.contract,
+    o.id, o.namespace, o.action, o.key, o.fingerprint, null, o.content_hash, o.contract,
     o.scope, o.title, o.run, o.event, o.supersedes, o.compensates, o.repeats, o.why, o.source,
     o.created_at,
     s.operation, s.namespace, s.action, s.state, s.reason, s.waiting_on, s.due_at, s.stamp,
@@ -217,7 +218,7 @@ where o.id > :after;
 -- name: find_not_done
 -- Within what is settled as not done, which is rare: by its own index.
 select
-    o.id, o.namespace, o.action, o.key, o.fingerprint, o.input, o.content_hash, o.contract,
+    o.id, o.namespace, o.action, o.key, o.fingerprint, null, o.content_hash, o.contract,
     o.scope, o.title, o.run, o.event, o.supersedes, o.compensates, o.repeats, o.why, o.source,
     o.created_at,
     s.operation, s.namespace, s.action, s.state, s.reason, s.waiting_on, s.due_at, s.stamp,
