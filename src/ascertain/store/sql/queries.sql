@@ -176,8 +176,8 @@ where o.id = :id;
 select id from operation where supersedes = :supersedes;
 
 -- name: find
--- Conditions are joined to this with `and`, then find_end. Without inputs, which may be large: a page
--- of a thousand would be a gigabyte.
+-- Conditions are joined to this with `and`, then find_end. Without inputs, which may be large: a
+-- page of a thousand would be a gigabyte.
 select
     o.id, o.namespace, o.action, o.key, o.fingerprint, null, o.content_hash, o.contract,
     o.scope, o.title, o.run, o.event, o.supersedes, o.compensates, o.repeats, o.why, o.source,
