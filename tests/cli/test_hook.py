@@ -45,6 +45,15 @@ def test_one_event_and_several(folder: Path) -> None:
     assert [len(i["plans"]) for i in data["items"]] == [1, 1, 0]
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_flow_is_shown_without_its_code(folder: Path, lang: str) -> None:
+    file = folder / "ascertain.toml"
+    file.write_text(file.read_text("utf-8").replace('action = "order"', 'flow = "ship"'), "utf-8")
+    told = run("hook", "test", "shop", "--lang", lang, given=[paid("e1", name="A")])
+    said = {"en": "the flow ship; its code", "zh": "流程 ship"}[lang]
+    assert (told.exit_code, said in told.output) == (0, True), told.output
+
+
 def test_what_cannot_be_mapped_is_refused(folder: Path) -> None:
     told = run("hook", "test", "shop", given=[paid("e1")])
     assert (told.exit_code, "cannot be mapped" in told.output) == (4, True)

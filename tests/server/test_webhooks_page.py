@@ -16,6 +16,7 @@ from ascertain.core.intake import KINDS
 from server import signing
 from server.hooked import effects, send, settled, worked
 from server.house import house
+from server.processes import process, until
 from server.target import Shop
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -27,6 +28,7 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
+@pytest.mark.timeout(60)
 @PAGES
 def test_the_page_does_what_it_says(
     page: str, tmp_path: Path, target: Shop, monkeypatch: pytest.MonkeyPatch
@@ -36,7 +38,7 @@ def test_the_page_does_what_it_says(
     for name in ("ERP_URL", "N8N_URL"):
         monkeypatch.setenv(name, target.url)
     with house(tmp_path, "\n".join(blocks(page, "toml"))) as home:
-        [code], [said] = blocks(page, "python"), blocks(page, "json")
+        [code, app], [said] = blocks(page, "python"), blocks(page, "json")
         (tmp_path / "send.py").write_text(code, "utf-8")
         ran = subprocess.run(
             [sys.executable, "send.py"], cwd=tmp_path, capture_output=True, text=True, timeout=20,
@@ -64,6 +66,16 @@ def test_the_page_does_what_it_says(
         worked(home)
         assert {o["path"] for o in target.effects()} == {"/orders", "/webhook/orders"}
         assert len(effects(target)) == 1 + 2 + 1
+
+        (tmp_path / "app.py").write_text(app, "utf-8")
+        given = {"source": "shipping", "id": "s1", "data": {"number": 7, "lines": ["a", "b"]}}
+        assert home.client.post("/v1/events", json=given).status_code == 200
+        command = re.findall(r"^ascertain (work .*)$", "".join(blocks(page, "sh")), re.MULTILINE)
+        where = {"ASCERTAIN_STORE": str(tmp_path / "ascertain.db")}
+        with process(tmp_path, *command[0].split(), env=where) as work:
+            until(lambda: len(effects(target)) == 1 + 2 + 1 + 2, within=30)
+            work.send()
+            assert work.ended() in (0, 3)
 
 
 def asked(client: Any, text: str) -> Any:

@@ -97,6 +97,6 @@ def _tell(settings: Settings, one: Any) -> None:
         if plan.wrong:
             click.echo(clean(say("hook.wrong", event=name, why=plan.wrong)))
             continue
-        code = "hook.exists" if plan.exists else "hook.new"
+        code = "hook.exists" if plan.exists else "hook.new" if plan.key else "hook.flow"
         facts = {"operation": plan.exists or "", "state": plan.state}
         click.echo(clean(say(code, event=name, action=plan.action, key=plan.key, **facts)))

@@ -29,6 +29,10 @@ HOOK: dict[str, tuple[str, str]] = {
         "{event}: {action} under the key {key}: operation {operation} exists ({state}).",
         "{event}：{action}，业务标识 {key}：业务操作 {operation} 已存在（{state}）。",
     ),
+    "hook.flow": (
+        "{event}: the flow {action}; its code, which is not here, says under which key.",
+        "{event}：流程 {action}；业务标识由其代码决定，此处没有该代码。",
+    ),
     "hook.ignored": ("{event}: ignored: {why}.", "{event}：忽略：{why}。"),
     "hook.wrong": ("{event}: cannot be mapped: {why}.", "{event}：无法映射：{why}。"),
     "hook.shared": (

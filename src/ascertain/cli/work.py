@@ -11,7 +11,7 @@ import click
 
 from ascertain import Ledger, Report
 from ascertain.core.model import SECOND
-from ascertain.runtime.recovery import ALARMS_EVERY, sweeping
+from ascertain.runtime.recovery import ALARMS_EVERY, sweeping, taking_in
 
 from .base import Cmd, Settings, option
 from .opening import application, config_file, opened
@@ -48,9 +48,10 @@ class _Work:
         with self._signals():
             try:
                 while not self.stopping:
+                    taken = taking_in(self.ledger.engine)
                     report = self._sweep()
                     self.telling.told(self.ledger, report)
-                    if report.worked >= BATCH:
+                    if report.worked >= BATCH or taken:
                         continue
                     if once:
                         break

@@ -44,6 +44,7 @@ def declare(understood: Understood, ledger: Any) -> Any:
     told = understood.telling
     engine = ledger.engine
     engine.prices, engine.times, engine.backlog = told.prices, told.times, told.backlog
+    engine.hooks = understood.hooks
     if told.channels:
         notices.register(ledger, told.channels, now=engine.store.now)
     return ledger

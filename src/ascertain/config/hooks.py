@@ -191,7 +191,10 @@ def _rule(reader: Any, path: tuple[str | int, ...], number: int, made: HookTable
             return None
     if words[0] == "forward":
         given = _forwarded(reader, place, one, name)
-    return Rule(name, given, when=one.when, each=one.each, key=one.key) if all(compiled) else None
+    if not all(compiled):
+        return None
+    flow = words[0] == "flow"
+    return Rule(name, given, when=one.when, each=one.each, key=one.key, flow=flow)
 
 
 def _expressions(one: MapTable) -> Iterator[tuple[tuple[str, ...], Any]]:

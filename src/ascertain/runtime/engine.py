@@ -59,6 +59,7 @@ class Engine:
         self.times: Mapping[str, Any] = {}  # alarms.Times, by action
         self.backlog = 24 * 3600 * 1_000_000  # µs after which an unknown outcome is an alarm
         self.doors: Doors | None = None  # counts repeats that were answered from the ledger
+        self.hooks: Mapping[str, Any] = {}  # runtime.hooks.Hook, of a configuration
         self.pages: dict[str, str] = {}  # of own code's due work: up to where a sweep has looked
 
     # --- small things ---

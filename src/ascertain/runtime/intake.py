@@ -307,6 +307,11 @@ def root(event: Event, data: Any = None) -> dict[str, Any]:
 def checked(engine: Engine, plan: Plan, now: int) -> Wanted:
     """Return a plan with its key and input checked; nothing is recorded. Raises InputRefused,
     KeyRefused, UnknownAction."""
+    if plan.flow and plan.action not in engine.actions:
+        raise UnknownAction(
+            f"the flow {plan.action!r} is code: a worker that knows it takes this up"
+            " (ascertain work --app MODULE:LEDGER)"
+        )
     definition = engine.definition(plan.action)
     return Wanted(plan, definition, definition.intent(plan.input, now, plan.key))
 

@@ -54,11 +54,13 @@ class Expression:
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """One operation that an event asks for: `key` where the caller gives it."""
+    """One operation that an event asks for: `key` where the caller gives it; `flow`: its action
+    is a flow, known only where its code is."""
 
     action: str
     input: dict[str, Any]
     key: str | None = None
+    flow: bool = False
 
 
 class Rule:
@@ -66,10 +68,10 @@ class Rule:
 
     def __init__(
         self, action: str, given: str | Mapping[str, Any], *, when: str | None = None,
-        each: str | None = None, key: str | None = None,
+        each: str | None = None, key: str | None = None, flow: bool = False,
     ) -> None:  # fmt: skip
         """Compile it; raises UsageError. `given`: the input, as one expression or by name."""
-        self.action = action
+        self.action, self.flow = action, flow
         self._when = None if when is None else Expression(when)
         self._each = None if each is None else Expression(each)
         self._whole = Expression(given) if isinstance(given, str) else None
@@ -114,7 +116,8 @@ class Rule:
             if not isinstance(key, str) or not key:
                 raise MappingFailed(f"the key of {self.action} is no text but {key!r}")
         # What is null is not given: the action's default counts.
-        return Plan(self.action, {n: v for n, v in given.items() if v is not None}, key)
+        taken = {n: v for n, v in given.items() if v is not None}
+        return Plan(self.action, taken, key, self.flow)
 
 
 class Evaluated(msgspec.Struct, frozen=True):

@@ -81,6 +81,16 @@ class Report(msgspec.Struct, kw_only=True):
 Sweeping = Generator[Asked, Any, Report]
 
 
+def taking_in(engine: Engine) -> int:
+    """Process events that are due for the hooks of a ledger's configuration: those that ask for
+    flows are made into operations only where their code is. Returns how many."""
+    if not engine.hooks:
+        return 0
+    from .intake import Intake  # with the extra that hooks need
+
+    return Intake(engine.store, {engine.namespace: engine}, engine.hooks).process()
+
+
 def sweeping(
     engine: Engine,
     limit: int,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ascertain.core import intake
 from ascertain.core.books import Event
-from ascertain.core.errors import AscertainError
+from ascertain.core.errors import AscertainError, UnknownAction
 from ascertain.core.signatures import Message
 
 from .hooks import Hook
@@ -103,7 +103,9 @@ def _planned(of: Intake, event: Event, plan: Plan) -> Planned:
     try:
         key = checked(engine, plan, of.store.now()).intent.key
     except AscertainError as error:
-        return Planned(action=plan.action, input=plan.input, wrong=said(error))
+        elsewhere = plan.flow and isinstance(error, UnknownAction)  # its code says the key
+        wrong = "" if elsewhere else said(error)
+        return Planned(action=plan.action, input=plan.input, wrong=wrong)
     [there] = of.store.by_keys(event.namespace, [(plan.action, key)])
     return Planned(
         action=plan.action, input=plan.input, key=key,

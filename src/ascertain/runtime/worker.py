@@ -6,7 +6,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from .recovery import ALARMS_EVERY
+from .recovery import ALARMS_EVERY, taking_in
 
 if TYPE_CHECKING:
     from .ledger import Ledger
@@ -26,7 +26,8 @@ class Worker(threading.Thread):
         while not self._stopped.is_set():
             worked = 0
             try:
-                worked = self._ledger.sweep(alarms_every=ALARMS_EVERY).worked
+                worked = taking_in(self._ledger.engine)
+                worked += self._ledger.sweep(alarms_every=ALARMS_EVERY).worked
             except BaseException:  # noqa: BLE001 - shown as any thread's, and gone on from
                 args = threading.ExceptHookArgs([*sys.exc_info(), self])
                 threading.excepthook(args)
