@@ -35,8 +35,9 @@ GROUPS = {
 HEAD = {
     "en": """# States
 
-Generated from `ascertain.core.machine.TABLE` by `docs/generate.py`; do not edit. What is not
-here is refused. Laws are those of [semantics](semantics.md). [中文](zh/states.md)
+What each input does in each state of an operation; what is not here is refused. Generated from
+`ascertain.core.machine.TABLE` by `docs/generate.py`; do not edit. Laws are those of
+[semantics](semantics.md). [中文](zh/states.md)
 
 ## Diagram
 
@@ -45,8 +46,9 @@ left out.
 """,
     "zh": """# 状态
 
-由 `docs/generate.py` 从 `ascertain.core.machine.TABLE` 生成，请勿修改。这里没有的一律拒绝。编号是
-[法则](semantics.md)的编号。[English](../states.md)
+每种输入在操作的每个状态下会怎样；这里没有的一律拒绝。由 `docs/generate.py` 从
+`ascertain.core.machine.TABLE` 生成，请勿修改。编号是[法则](semantics.md)的编号。
+[English](../states.md)
 
 ## 状态图
 

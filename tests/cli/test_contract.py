@@ -63,10 +63,10 @@ def test_a_contract_is_shown_claim_by_claim(lang: str) -> None:
 def test_a_contract_is_explained_in_plain_sentences(lang: str) -> None:
     shown = run("explain", "stripe.v1.post", "--late", "30s", "--after", "25h", "--lang", lang)
     expected = {
-        "en": ["Now: idempotent. It is looked up first", "1 day after the first attempt: lagging.",
+        "en": ["Now: idempotent. It is looked up first", "25h after the first attempt: lagging.",
                "The target is sure to remember our key for 1d only", "repeat.atomic",
                "Not counted unless you accept it", "late"],
-        "zh": ["现在：窗口内防重。先查询", "首次尝试之后 1 天：查证有延迟。", "repeat.atomic",
+        "zh": ["现在：窗口内防重。先查询", "首次尝试之后 25h：查证有延迟。", "repeat.atomic",
                "不算数；除非", "late"],
     }  # fmt: skip
     for text in expected[lang]:

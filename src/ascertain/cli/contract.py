@@ -14,7 +14,7 @@ from ascertain.core.contract import Class, Contract, duration
 
 from .base import FINE, Cmd, Grp, Settings, option
 from .contract_texts import tell
-from .out import emit, facts, span, table
+from .out import emit, facts, table
 
 
 @click.group("contract", cls=Grp, key="contract")
@@ -179,7 +179,7 @@ def _explain(settings: Settings, c: Contract, a: Advice) -> None:
     click.echo()
     facts(settings, [(tell("label.now", lang), _said(settings, a, a.now))])
     if a.later is not None:
-        label = tell("label.later", lang, span=span(a.later.at, lang))
+        label = tell("label.later", lang, span=words.duration(a.later.at))
         facts(settings, [(label, _said(settings, a, a.later))])
     assumed = ", ".join(a.terms.assumed)
     facts(settings, [
