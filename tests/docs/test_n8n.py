@@ -141,6 +141,37 @@ def test_the_commands_answer_as_they_say(home: Home, target: Shop) -> None:
     assert target.made() == {"order 1001": 1}
 
 
+def test_what_is_answered_without_the_target_is_what_the_page_says(
+    tmp_path: Path, target: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "shop-secret-0123456789")
+    [config] = blocks(PAGES[0], "toml")
+    config = re.sub(r"^private.*$", "", config, flags=re.MULTILINE)
+    table = re.findall(r"^\| [45]\d\d.*", text(), re.MULTILINE)
+    rows = {row: set(re.findall(r"\d{3}", row)) for row in table}
+    with house(tmp_path, config.replace(PRACTICE, target.url)) as home:
+        key = {"Ascertain-Key": "order/1", "Ascertain-Wait": "5"}
+        waits = home.client.post("/gateway/shop/orders", json={"name": "A"}, headers=key)
+        assert (waits.status_code, waits.headers["ascertain-state"]) == (409, "pending")
+        assert "private = true" in waits.json()["detail"]
+        assert any("409" in codes and "`pending`" in row for row, codes in rows.items())
+        refused = {
+            home.client.request(*what, json={}, headers=more).status_code
+            for what, more in {
+                ("POST", "/gateway/shop/orders"): {},
+                ("POST", "/gateway/shop/else"): key,
+                ("DELETE", "/gateway/shop/orders"): key,
+            }.items()
+        }
+        assert refused == {400, 405}  # 404 where no method is declared for the path either
+        assert {"400", "404", "405"} in rows.values()
+    assert target.asked == []
+
+
+def text() -> str:
+    return (DOCS / PAGES[0]).read_text("utf-8")
+
+
 # --- the workflow ---
 
 
