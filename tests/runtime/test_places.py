@@ -8,6 +8,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+from msgspec.structs import replace
+
 import ascertain
 from ascertain import AsyncLedger, Done, State
 from ascertain.runtime.loop import THREADS
@@ -49,6 +52,34 @@ def test_no_more_is_claimed_than_can_start_now(tmp_path: Path) -> None:
         await until(ledger, {State.DONE: MANY - 1, State.PENDING: 1})
         assert (await make.submit(name=f"n{MANY - 1}")).state is State.DONE
         assert began == {f"n{n}": 1 for n in range(MANY)}
+        await ledger.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("why", ["its input is not kept", "his credentials are not kept"])
+def test_what_only_its_caller_can_do_is_recorded_when_it_can_begin(
+    tmp_path: Path, why: str
+) -> None:
+    """A worker would try it in vain."""
+    kept = "none" if "input" in why else "all"
+    go = threading.Event()
+
+    async def main() -> None:
+        ledger = await ascertain.open_async(str(tmp_path / "ledger.db"))
+
+        @ledger.action("make", key="{name}", owner="anna", store_input=kept)
+        def make(call: Any, *, name: str) -> Done:
+            assert go.wait(15)
+            return Done(ref=name)
+
+        bound = make.using()
+        bound.options = replace(bound.options, only_here=kept == "all")
+        callers = [asyncio.create_task(bound.submit(name=f"n{n}")) for n in range(MANY)]
+        await until(ledger, {State.RUNNING: THREADS})
+        await ledger.recover()
+        go.set()
+        assert all(r.state is State.DONE for r in await asyncio.gather(*callers))
         await ledger.close()
 
     asyncio.run(main())

@@ -111,6 +111,8 @@ class AsyncAction(BoundAction):
         driver, until = AsyncDriver(engine), engine.until(wait)
         room = room_for(self.definition)
         try:
+            if options.only_here or self.definition.declared.store_input != "all":
+                await room.wait()  # before it is recorded: a worker would try it in vain
             now = await room.at_once()  # else the intent is recorded, and claimed in its turn
             begin = beginning(engine, self.definition, intent, options, execute=now)
             (started, reused), cancelled = await driver.finished(begin)

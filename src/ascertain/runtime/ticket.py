@@ -32,6 +32,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None = None  # instead of the template: repeat, compensate
     given_key: str | None = None  # what the caller gives for {key} in the template
     beside: Beside | None = None
+    only_here: bool = False  # the caller holds what nobody else has, e.g. his own credentials
 
 
 class Ticket(msgspec.Struct, kw_only=True):

@@ -281,7 +281,8 @@ class Gateway:
         hand.trace = {} if telemetry.tracer is not None else passing.trace
         hand.credentials = passing.credentials
         in_hand.set(hand)
-        work = _submitted(space, passage.action, given, wanted)
+        own = self._targets[passage.target].pass_credentials
+        work = _submitted(space, passage.action, given, wanted, own=own)
         self.serving.in_flight.admit()
         task = await self.serving.in_flight.within(work, wanted.wait + GRACE)
         receipt = task.result() if task.done() else await hop(_so_far, space, passage, given)
@@ -380,9 +381,13 @@ class Gateway:
         return problem_answer(problem, headers)
 
 
-async def _submitted(space: Space, action: str, given: dict[str, Any], wanted: Wanted) -> Receipt:
+async def _submitted(
+    space: Space, action: str, given: dict[str, Any], wanted: Wanted, *, own: bool
+) -> Receipt:
+    """Submit a request. `own`: with its caller's credentials, which are nowhere else."""
     run = await space.runs.named(wanted.run) if wanted.run else None
     bound = space.action(action).using(run=run, event=wanted.event, title=wanted.title)
+    bound.options = replace(bound.options, only_here=own)
     receipt: Receipt = await bound.submit(wait=wanted.wait, **given)
     return receipt
 

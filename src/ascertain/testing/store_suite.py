@@ -94,6 +94,7 @@ class StoreSuite(BooksSuite, KeptSuite):
         assert (answer.applied, answer.taken_by) == (False, first.status.operation)
         assert store.by_keys(NAMESPACE, [(ACTION, "v2b")]) == [None]
         [found] = store.find(Filter(supersedes=old.status.operation))
+        assert first.operation is not None
         assert found.operation == msgspec.structs.replace(first.operation, input=None)
 
     # --- guarded changes -------------------------------------------------------------------

@@ -42,7 +42,7 @@ router = APIRouter(tags=["operations"])
 direct = APIRouter(prefix=PATH, route_class=DirectRoute)
 CSV_ROWS = 1_000_000
 BATCH_BYTES = 16 * 1024 * 1024
-CONCURRENCY = 32  # operations of a batch at once, unless it says otherwise; all are claimed (law 2)
+CONCURRENCY = 32  # operations of a batch at once, unless it says otherwise
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
