@@ -85,6 +85,9 @@ class Seat:
         for size, (width, height) in SIZES.items():
             page.set_viewport_size({"width": width, "height": height})
             wide = page.evaluate("document.documentElement.scrollWidth")
+            # The whole page at once: a bar at the bottom covers what can be scrolled.
+            whole = page.evaluate("document.documentElement.scrollHeight")
+            page.set_viewport_size({"width": width, "height": max(height, whole)})
             if wide > width:
                 wrong.append(f"{what} {size}: {wide} px wide")
             for theme in THEMES:

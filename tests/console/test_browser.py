@@ -16,6 +16,7 @@ PAGES = (
     ("/review", "/contracts/shop.order", "/audit", "/people", "/settings", "/runs/autumn-eu",
      "/op/{op}", "/sign-in", "/nowhere"),
 )  # fmt: skip
+LONG = "x" * 150  # a name without a place to break
 WORDS = {
     "en": {"there": "Use this reference and close", "done": "It is recorded as done.",
            "approve": "Approve exactly this", "approved": "You approved exactly this.",
@@ -29,8 +30,8 @@ WORDS = {
 
 def _things(office: Office, target: Shop) -> None:
     """One of everything that a page can show."""
-    target.fates["lamp/B"] = ["drop"]
-    target.fates["lamp/D"] = ["hang"]
+    target.fates.update({"lamp/B": ["drop"], "lamp/D": ["hang"], LONG: ["drop"]})
+    office.submit("draft", name=LONG)
     expects = [{"action": "draft", "key": f"lamp%2F{n}"} for n in "ABCDE"]
     office.client.post("/v1/runs", json={"name": "autumn-eu", "expects": expects})
     for name in "ABCD":
@@ -57,7 +58,7 @@ def test_a_person_comes_in_by_the_link_and_decides(
     assert page.locator(".then-there.will").is_hidden()
     page.check("#a-there")
     assert page.locator(".then-there.will").is_visible()
-    page.fill("[name=other_ref]", "2")
+    page.fill("[name=other_ref]", "3")
     page.fill("[name=why]", "I saw it in the shop")
     page.click(f"button:has-text('{words['there']}'):visible")
     page.wait_for_selector(f".fine:has-text('{words['done']}')")
@@ -161,6 +162,17 @@ def test_news_is_told_and_nothing_moves(seats: Any, office: Office, target: Shop
     assert seat.page.inner_text(".list") == before
     seat.page.click(".news")
     seat.page.wait_for_selector(".row >> text=vase")
+
+
+def test_a_glyph_makes_room_only_for_a_box_to_tick(
+    seats: Any, office: Office, target: Shop
+) -> None:
+    _things(office, target)
+    page = seats("anna").page
+    for path, hidden in (("/runs", False), ("/operations", True)):
+        page.goto(office.url + path)
+        page.hover(".row >> nth=0")
+        assert page.locator(".row .g >> nth=0").is_hidden() == hidden
 
 
 @pytest.mark.parametrize("streams", ["missing", "refused"])

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-CSS = (
-    Path(__file__).parents[2] / "src" / "ascertain" / "console" / "static" / "app.css"
-).read_text("utf-8")
+from ascertain.core.people import Answer
+
+CONSOLE = Path(__file__).parents[2] / "src" / "ascertain" / "console"
+CSS = (CONSOLE / "static" / "app.css").read_text("utf-8")
+MADE = ("g-", "b-", "v-", "then-")  # classes that a page puts together from a word
 OUTCOMES = ("done", "not", "unk", "fix", "apv", "auto")
 
 
@@ -57,3 +59,16 @@ def test_glyphs_borders_and_focus_are_seen(theme: str) -> None:
 
 def test_the_dark_theme_is_the_same_by_choice_and_by_system() -> None:
     assert THEMES["dark"] == THEMES["system, dark"]
+
+
+def test_no_style_is_left_over() -> None:
+    """Every class of the style sheet is a word of a template, of the script or of their data."""
+    files = [*CONSOLE.glob("templates/*.html"), *CONSOLE.glob("**/*.py"), CONSOLE / "static/app.js"]
+    words = {
+        word for file in files for word in re.findall(r"[a-z][\w-]*", file.read_text("utf-8"))
+    } | {answer.value for answer in Answer}
+    selectors = "".join(re.findall(r"([^{}]+)\{", re.sub(r"/\*.*?\*/", "", CSS)))
+    styled = set(re.findall(r"\.([a-z][\w-]*)", selectors))
+    assert len(styled) > 100
+    made = {f"{head}{word}" for head in MADE for word in words}
+    assert styled - words - made == set()

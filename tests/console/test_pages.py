@@ -113,6 +113,19 @@ def test_who_decides_second_sees_who_was_first(office: Office, anna: Browser, ta
     assert office.client.get(f"/v1/operations/{made['id']}").json()["state"] == "done"
 
 
+def test_a_reference_of_another_operation_is_refused(
+    office: Office, anna: Browser, target: Shop
+) -> None:
+    other = office.submit("draft", name="vase")
+    target.fates["lamp"] = ["drop"]
+    made = office.submit("draft", name="lamp")
+    review = re.search(r'action="(/review/[^"]+)"', anna.get("/review"))[1]
+    anna.send(review, do="there", seen=anna.field("seen"), other_ref=other["ref"], why="seen")
+    assert f"already belongs to operation {other['id']}" in anna.page
+    assert "Somebody was faster" not in anna.page
+    assert office.client.get(f"/v1/operations/{made['id']}").json()["state"] == "unknown"
+
+
 def test_acting_without_proof_needs_its_own_right(office: Office, target: Shop) -> None:
     ben = office.person("ben")
     target.fates["lamp"] = ["hang"]
