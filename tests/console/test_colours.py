@@ -67,7 +67,7 @@ def test_no_style_is_left_over() -> None:
     words = {
         word for file in files for word in re.findall(r"[a-z][\w-]*", file.read_text("utf-8"))
     } | {answer.value for answer in Answer}
-    selectors = "".join(re.findall(r"([^{}]+)\{", re.sub(r"/\*.*?\*/", "", CSS)))
+    selectors = " ".join(re.findall(r"([^{}]+)\{", re.sub(r"/\*.*?\*/", "", CSS)))
     styled = set(re.findall(r"\.([a-z][\w-]*)", selectors))
     assert len(styled) > 100
     made = {f"{head}{word}" for head in MADE for word in words}
