@@ -7,15 +7,16 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from ascertain import AscertainError
-from ascertain.cli import base, texts
+from ascertain.cli import base, error_texts, texts
 from ascertain.cli.main import COMMANDS, ascertain
-from ascertain.core import errors, words
+from ascertain.core import error_words, errors, words
 from ascertain.core.contract import Class
 from ascertain.core.model import Kind, Outcome, State
 from ascertain.core.people import Answer
@@ -190,3 +191,43 @@ def test_importing_the_command_line_loads_nothing_heavy() -> None:
     code = f"import sys, ascertain.cli.main; print(*sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.split() == []
+
+
+# --- errors ---
+
+
+def test_what_a_browser_shows_names_no_command_and_no_option() -> None:
+    """The Chinese sentence of an error is the title of a problem too; the command line adds what
+    to type next."""
+    for code, (_, chinese) in (error_words.ERRORS | error_words.REQUESTS).items():
+        assert not re.search(r"`|--\w", chinese), code
+    for code, following in error_texts.NEXT.items():
+        assert texts.TEXTS[f"error.{code}"][1].endswith(following)
+
+
+@pytest.mark.parametrize(
+    ("args", "english", "chinese"),
+    [
+        (["op", "show", "nothing"], "No operation nothing is in namespace default",
+         "空间 default 中没有业务操作 nothing"),
+        (["contract", "show", "stripe.v1.pst"], "Like it: stripe.v1.post",
+         "没有内置的保护约定 stripe.v1.pst。相近的：stripe.v1.post"),
+        (["token", "new", "x", "--scopes", "ops:red"], "not ops:red", "不能是 ops:red"),
+        (["key", "check", "/nothing/here"], "there is no such file or folder", "文件或文件夹不存在"),
+        (["user", "add", "anna"], "Choose from: viewer, operator, admin. See",
+         "可选的是 viewer, operator, admin。 参见"),
+        (["op", "lst"], "Did you mean 'list'? See", "没有命令 lst。是否指 list？"),
+        (["op", "list", "--limit", "x"], "is not a valid integer range. See", "应为数字，1–1000。"),
+        (["op", "list", "--state", "x"], "'done', 'not_done'. See", "可选的是 pending"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_said_in_the_readers_language_alone(
+    cli: Any, args: list[str], english: str, chinese: str
+) -> None:
+    cli("store", "migrate")
+    for lang, said in (("en", english), ("zh", chinese)):
+        done = cli(*args, "--lang", lang)
+        told = " ".join(done.stderr.split())
+        assert (done.exit_code, said.replace("　", " ") in told) == (2, True), told
+        if lang == "zh":
+            assert not re.search(r"\b(is|no|not|the|of)\b", told), told

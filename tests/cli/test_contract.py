@@ -91,7 +91,7 @@ def test_what_is_accepted_counts() -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("show", "no.such"), "is shipped. None is like it (`ascertain contract list`)"),
+        (("show", "no.such"), "is shipped. Like it: -. All of them: `ascertain contract list`"),
         (("explain", "no.such"), "is shipped"),
         (("explain", "shopify.webhook"), "not about an effect"),
         (("explain", "stripe.v1.post", "--after", "soon"), "--after is 'soon'"),

@@ -58,6 +58,6 @@ def test_a_target_is_paused_and_resumed_where_it_may_be_used(cli: Any, config: P
 def test_what_is_no_target_is_refused(cli: Any, config: Path) -> None:
     said = cli("pause", "nowhere", "--by", "anna")
     assert said.exit_code == 4
-    assert "there are crm" in said.output
+    assert "there are: crm" in said.output
     config.unlink()
     assert cli("pause", "crm", "--by", "anna").exit_code == 2

@@ -50,7 +50,7 @@ def _write(found: Store, target: Path) -> copies.Summary:
     try:
         descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:
-        raise Told("store.no_file", code="refused", file=target, why=error.strerror) from error
+        raise Told("store.no_file", code="refused", file=target, why=error) from error
     try:
         with os.fdopen(descriptor, "wb") as out:
             written = copies.take(found, out)
@@ -61,7 +61,7 @@ def _write(found: Store, target: Path) -> copies.Summary:
         Path(name).replace(target)
         _sync_folder(target.parent)
     except OSError as error:
-        raise Told("store.no_file", code="refused", file=target, why=error.strerror) from error
+        raise Told("store.no_file", code="refused", file=target, why=error) from error
     finally:
         Path(name).unlink(missing_ok=True)
     return written
@@ -100,7 +100,7 @@ def _examined(file: str) -> copies.Summary:
     try:
         summary = copies.examine(Path(file))
     except OSError as error:
-        raise Told("store.no_backup", code="refused", file=file, why=error.strerror) from error
+        raise Told("store.no_backup", code="refused", file=file, why=error) from error
     except copies.BadBackup as error:
         raise Told("store.bad_backup", code="refused", file=file, why=error) from error
     known = migrations("sqlite")[-1][0]
@@ -126,7 +126,7 @@ def _restored_file(
     except FileExistsError as error:
         raise Told("store.not_empty", code="refused", store=target) from error
     except OSError as error:
-        raise Told("store.no_file", code="refused", file=target, why=error.strerror) from error
+        raise Told("store.no_file", code="refused", file=target, why=error) from error
     finally:
         _remove(beside)
     return unknown

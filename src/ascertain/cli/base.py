@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -47,7 +48,14 @@ class Told(AscertainError):
     def __init__(self, text: str, /, *, code: str = "usage", **values: Any) -> None:
         """`code` is the stable code of `--json`; the values fill the text."""
         self.text, self.values, self.code = text, values, code
-        super().__init__(say(text, "en", **values), operation=values.get("operation"))
+        super().__init__(self.said("en"), operation=values.get("operation"))
+
+    def said(self, lang: str) -> str:
+        """Return it in a language; an error of the system among the values is its reason."""
+        values = {
+            n: _reason(v, lang) if isinstance(v, OSError) else v for n, v in self.values.items()
+        }
+        return say(self.text, lang, **values)
 
 
 def exit_code(code: str) -> int:
@@ -64,11 +72,24 @@ def in_words(error: AscertainError, lang: str) -> str:
     sentence of its code stands before it, since paths and names are found in it alone.
     """
     if isinstance(error, Told):
-        return say(error.text, lang, **error.values)
+        return error.said(lang)
     detail = " ".join(str(error).split())
     if lang == "en":
         return detail
     return say(f"error.{error.code}", lang) + say("error.detail", lang, detail=detail)
+
+
+_REASONS = {
+    errno.ENOENT: "why.absent", errno.EACCES: "why.forbidden", errno.EPERM: "why.forbidden",
+    errno.EISDIR: "why.folder", errno.ENOTDIR: "why.no_folder", errno.ENOSPC: "why.full",
+    errno.EADDRINUSE: "why.taken",
+}  # fmt: skip
+
+
+def _reason(error: OSError, lang: str) -> str:
+    """Say why the system refused, in the reader's language as far as it is known."""
+    key = _REASONS.get(error.errno or 0)
+    return say(key, lang) if key else error.strerror or str(error)
 
 
 def language(args: Sequence[str] = ()) -> str:

@@ -11,10 +11,11 @@ from ascertain.contracts import catalogue
 from ascertain.core import levels, words
 from ascertain.core.advice import Advice, Better, Moment, Offer, advise, classes, needs
 from ascertain.core.contract import Class, Contract, duration
+from ascertain.core.nearest import near
 
-from .base import FINE, Cmd, Grp, Settings, option
+from .base import FINE, Cmd, Grp, Settings, Told, option
 from .contract_texts import tell
-from .out import emit, facts, table
+from .out import emit, facts, short, table
 
 
 @click.group("contract", cls=Grp, key="contract")
@@ -84,12 +85,20 @@ def _summary(c: Contract) -> dict[str, Any]:
 # --- one contract --------------------------------------------------------------------------
 
 
+def _found(ident: str) -> Contract:
+    shipped = catalogue.shipped()
+    if ident not in shipped:
+        names = ", ".join(near(ident, shipped)) or "-"
+        raise Told("contract.none", code="contract_invalid", name=short(ident), names=names)
+    return shipped[ident]
+
+
 @contract.command("show", cls=Cmd, key="contract.show")
 @click.argument("ident", metavar="ID")
 @click.pass_obj
 def show(settings: Settings, /, ident: str) -> int:
     """Show every claim of a contract."""
-    found = catalogue.find(ident)
+    found = _found(ident)
     claims = _claims(found)
     if settings.json:
         emit({**_summary(found), "note": found.note, "assume": found.assume, "claims": claims})
@@ -161,7 +170,7 @@ def explain(
     settings: Settings, /, ident: str, after: str | None, accept: tuple[str, ...], **declared: Any
 ) -> int:
     """Say what a contract permits, why, and what would be better."""
-    found = catalogue.find(ident)
+    found = _found(ident)
     catalogue.resolve(ident)  # refuses one that describes no effect
     given = {n: v for n, v in declared.items() if v is not None}
     moment = None if after is None else duration(after, "--after")

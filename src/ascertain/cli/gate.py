@@ -13,7 +13,7 @@ from ascertain.runtime.pausing import Pausing
 
 from .base import FINE, Cmd, Settings, Told, option
 from .opening import application, config_file, the_store
-from .out import clean, emit
+from .out import clean, emit, short
 
 
 @click.command("pause", cls=Cmd, key="pause")
@@ -48,10 +48,10 @@ def _set(settings: Settings, target: str, who: Who, why: str, *, paused: bool) -
         ledgers = [first, *(Ledger(first.store, namespace=n) for n in named[1:])]
         views = [Pausing(from_config(file, ledger=one).engine) for one in ledgers]
         able = [view for view in views if target in view.targets]
-        gates = [
-            (view.pause if paused else view.resume)(target, who, why)
-            for view in able or views[:1]  # where nobody knows it, that is refused
-        ]
+        if not able:
+            names = ", ".join(dict.fromkeys(name for view in views for name in view.targets)) or "-"
+            raise Told("gate.no_target", code="refused", target=short(target), names=short(names))
+        gates = [(view.pause if paused else view.resume)(target, who, why) for view in able]
     if settings.json:
         emit([msgspec.to_builtins(gate) for gate in gates])
         return FINE

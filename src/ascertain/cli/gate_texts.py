@@ -29,6 +29,10 @@ GATE: dict[str, tuple[str, str]] = {
         "{target} is open in namespace {namespace}.",
         "空间 {namespace}：目标系统 {target} 已恢复。",
     ),
+    "gate.no_target": (
+        "No target {target} is declared here; there are: {names}.",
+        "此处没有声明目标系统 {target}；现有：{names}。",
+    ),
     "gate.config": (
         "Targets are declared in ascertain.toml: name it with --config.",
         "目标系统在 ascertain.toml 中声明：请用 --config 指定。",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from ascertain.core.error_words import ERRORS
-
 from .config_texts import CONFIG
 from .contract_test_texts import CONTRACT_TEST_HELP
 from .contract_texts import CONTRACT_HELP
+from .error_texts import ERROR
 from .gate_texts import GATE, GATE_HELP
 from .gateway_texts import GATEWAY
 from .hook_texts import HOOK, HOOK_HELP
@@ -19,6 +18,7 @@ HELP: dict[str, tuple[str, str]] = {
     **PEOPLE_HELP,
     **PEOPLE,
     **CONFIG,
+    **ERROR,
     **CONTRACT_HELP,
     **CONTRACT_TEST_HELP,
     **SERVE_HELP,
@@ -222,7 +222,4 @@ HELP: dict[str, tuple[str, str]] = {
         "备份的时间，含时区：2026-11-29T14:30:00+08:00。",
     ),
     "opt.restored_note": ("Why, for the record.", "说明，供记录。"),
-    # Before an error's own message, for Chinese readers; in English the message says it all.
-    **{f"error.{code}": sentence for code, sentence in ERRORS.items()},
-    "error.detail": ("", "（{detail}）"),
 }

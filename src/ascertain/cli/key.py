@@ -52,7 +52,7 @@ def read(file: str) -> list[Row]:
         raw = sys.stdin.buffer.read(BYTES + 1) if file == "-" else _bytes(Path(file))
         text = raw.decode("utf-8-sig")
     except OSError as error:
-        raise Told("key.no_file", file=file, why=error.strerror or error) from error
+        raise Told("key.no_file", file=file, why=error) from error
     except UnicodeDecodeError as error:
         raise Told("key.not_utf8", file=file) from error
     if len(raw) > BYTES:

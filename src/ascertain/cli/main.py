@@ -130,18 +130,35 @@ def _usage(error: click.ClickException, settings: Settings) -> str:
         match error:
             case click.NoSuchOption():
                 detail = settings.say("click.no_option", name=error.option_name)
+            case click.exceptions.NoSuchCommand():
+                detail = settings.say("click.no_command", name=error.command_name)
+                if error.possibilities:
+                    names = ", ".join(error.possibilities)
+                    detail += settings.say("click.meant", names=names)
             case click.MissingParameter() if error.param is not None:
                 name = error.param.get_error_hint(ctx) if ctx else error.param.human_readable_name
                 detail = settings.say("click.missing", name=name)
+                if choices := _choices(error.param.type):
+                    detail += settings.say("click.choices", choices=choices)
             case click.BadParameter() if error.param is not None and ctx is not None:
                 name, why = error.param.get_error_hint(ctx), error.message.rstrip(".")
-                if isinstance(error.param.type, click.Choice):
-                    choices = ", ".join(str(c) for c in error.param.type.choices)
+                if choices := _choices(error.param.type):
                     why = settings.say("click.choice", choices=choices)
+                elif isinstance(error.param.type, click.IntRange | click.FloatRange):
+                    low, high = error.param.type.min, error.param.type.max
+                    why = settings.say("click.range", range=f"{low}–{high}")
+                elif isinstance(error.param.type, click.types.IntParamType):
+                    why = settings.say("click.number")
                 detail = settings.say("click.bad_value", name=name, why=why)
             case _:
                 detail = settings.say("click.other", why=detail)
+    elif not detail.endswith((".", "?", "!")):
+        detail += "."
     return detail + settings.say("click.help", path=ctx.command_path if ctx else "ascertain")
+
+
+def _choices(kind: click.ParamType[Any]) -> str:
+    return ", ".join(map(str, kind.choices)) if isinstance(kind, click.Choice) else ""
 
 
 def _stop_writing() -> None:

@@ -161,14 +161,17 @@ def _agrees(settings: Settings, ledger: Ledger) -> None:
 def the_operation(ledger: Ledger, named: str) -> Receipt:
     """Return an operation by its id, or by its key where only one action uses that.
 
-    Raises UnknownOperation, or UsageError naming the candidates.
+    Raises Told where there is none, or naming the candidates.
     """
     try:
         return ledger.get(named)
     except UnknownOperation:
         found = ledger.find(key=named, limit=5)
         if not found:
-            raise
+            namespace = ledger.engine.namespace
+            raise Told(
+                "no_operation", code="unknown_operation", name=named, namespace=namespace
+            ) from None
     if len(found) > 1:
         raise Told("several_keys", key=named, ids=", ".join(f"{r.id} ({r.action})" for r in found))
     return found[0]

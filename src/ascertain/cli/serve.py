@@ -115,9 +115,8 @@ class Listening:
         try:
             made: socket.socket = from_server.listening(self.host, self.wanted)
         except OSError as error:
-            why = error.strerror or str(error)
             raise Told(
-                "serve.cannot_listen", code="refused", host=self.host, port=self.wanted, why=why
+                "serve.cannot_listen", code="refused", host=self.host, port=self.wanted, why=error
             ) from error
         return made
 

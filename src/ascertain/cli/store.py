@@ -113,7 +113,7 @@ def to_file(rows: Iterator[bytes], target: Path, settings: Settings) -> int:
     try:
         descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:
-        raise Told("store.no_file", code="refused", file=target, why=error.strerror) from error
+        raise Told("store.no_file", code="refused", file=target, why=error) from error
     try:
         with os.fdopen(descriptor, "wb") as out:
             count = _write(rows, lambda line: out.write(line + b"\n"), settings)
@@ -121,7 +121,7 @@ def to_file(rows: Iterator[bytes], target: Path, settings: Settings) -> int:
             os.fsync(out.fileno())
         Path(name).replace(target)
     except OSError as error:
-        raise Told("store.no_file", code="refused", file=target, why=error.strerror) from error
+        raise Told("store.no_file", code="refused", file=target, why=error) from error
     finally:
         Path(name).unlink(missing_ok=True)
     return count

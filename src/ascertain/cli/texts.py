@@ -477,13 +477,6 @@ TEXTS: dict[str, tuple[str, str]] = HELP | {
         "{count} open operations were looked through; unknown are {unknown} now, {before} before.",
         "已检查 {count} 项未结束的业务操作；结果不明现有 {unknown} 项，之前 {before} 项。",
     ),
-    # --- a command line that is wrong, in Chinese; click says it in English itself
-    "click.no_option": ("no such option: {name}", "没有选项 {name}。"),
-    "click.missing": ("missing: {name}", "缺少 {name}。"),
-    "click.bad_value": ("bad value for {name}: {why}", "{name} 的值无效：{why}。"),
-    "click.choice": ("one of: {choices}", "可选的是 {choices}"),
-    "click.other": ("usage: {why}", "用法有误：{why}"),
-    "click.help": (" See `{path} --help`.", "　参见 `{path} --help`。"),
 }
 
 

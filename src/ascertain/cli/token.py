@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
+from ascertain.core import rights
 from ascertain.core.books import ApiToken
 from ascertain.core.model import SECOND
 from ascertain.runtime.accounts import Accounts
 from ascertain.runtime.tokens import usable
 
 from .base import FINE, Cmd, Grp, Settings, Told, option
-from .out import emit, table, when
+from .out import emit, short, table, when
 from .user import accounts_of, me, the_namespace
 
 PAGE = 500
@@ -30,7 +31,11 @@ def token() -> None:
 @click.pass_obj
 def new(settings: Settings, /, name: str, scopes: str, days: int | None) -> int:
     """Make a token."""
-    namespace = the_namespace(settings)
+    namespace, given = the_namespace(settings), scopes.split()
+    if not given or not set(given) <= set(rights.SCOPES):
+        wrong = [one for one in given if one not in rights.SCOPES]
+        named = ", ".join(rights.SCOPES)
+        raise Told("token.scopes", scopes=named, given=short(", ".join(wrong) or "-"))
     with accounts_of(settings) as accounts:
         ends_at = None if days is None else accounts.store.now() + days * DAY
         made = accounts.tokens.new(namespace, name, scopes, who=me(), ends_at=ends_at)

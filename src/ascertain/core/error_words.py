@@ -1,7 +1,8 @@
 """One short sentence for each error's code, in English and Chinese. Pure data.
 
 An error's own message is in English and names the operation and the next step; this is what a
-Chinese reader is told before it, and the title of an HTTP problem.
+Chinese reader is told before it, and the title of an HTTP problem: so it names no command and no
+option, which who reads a page has not. What to type next is in `cli.error_texts`.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ ERRORS: dict[str, tuple[str, str]] = {
     "key_refused": ("The key cannot be used.", "业务标识不可用，请用稳定的业务数据。"),
     "key_missing": ("No key was given.", "没有给出业务标识，未记录任何内容。"),
     "key_mismatch": ("The key is not the one of this input.", "业务标识与此输入不符。"),
-    "input_refused": ("The input cannot be stored.", "输入无法保存，未记录任何内容。"),
+    "input_refused": ("The input cannot be stored.", "输入不可用，未记录任何内容。"),
     "input_mismatch": (
         "The key exists with another input.",
         "同一业务标识已有不同的输入；如确需更改，请提交取代它的新版本。",
     ),
     "unknown_action": (
         "No action of this name is registered here.",
-        "这里没有登记此动作：请用 --app 指定声明它的应用。",
+        "这里没有登记此动作。",
     ),
     "unknown_operation": (
         "No such operation in this namespace.",
-        "此空间中没有这项业务操作：请用 `ascertain op list` 查找。",
+        "此空间中没有这项业务操作。",
     ),
     "not_allowed": ("Who asks may not do this.", "您无权这样做，未做任何更改。"),
     "unknown_namespace": ("This namespace is not served here.", "这里不提供此空间。"),
@@ -37,7 +38,7 @@ ERRORS: dict[str, tuple[str, str]] = {
     "refused": ("Its state does not allow this.", "当前状态不允许这样做，未更改。"),
     "conflict": (
         "Something newer happened.",
-        "已有更新的情况：请用 `ascertain op show` 重新查看后再决定。",
+        "已有更新的情况：请重新查看后再决定。",
     ),
     "send_refused": ("The request was not sent.", "请求没有发送：会违反规则。"),
     "not_done": ("Proven: it did not happen.", "确认未执行。"),
@@ -56,7 +57,7 @@ ERRORS: dict[str, tuple[str, str]] = {
         "结果不明：请勿重复提交，正在核对。",
     ),
     "in_progress": ("Another attempt works on it.", "另一次尝试正在进行：请稍后再看。"),
-    "in_review": ("A person has to decide.", "待人工核查：请看 `ascertain review list`。"),
+    "in_review": ("A person has to decide.", "待人工核查，请勿重复提交。"),
     "lease_lost": ("This attempt lost its lease.", "此次尝试已失去执行权，请勿再发送。"),
     "still_open": (
         "The version before is not settled.",
@@ -64,7 +65,7 @@ ERRORS: dict[str, tuple[str, str]] = {
     ),
     "paused": (
         "The target is paused or does not answer.",
-        "目标系统已暂停或没有响应，操作等待中，不会丢失：请看 `ascertain op show`。",
+        "目标系统已暂停或没有响应，操作等待中，不会丢失。",
     ),
     "store": ("The store cannot be used.", "账本无法使用。"),
     "store_busy": (
@@ -77,15 +78,15 @@ ERRORS: dict[str, tuple[str, str]] = {
     ),
     "store_corrupt": (
         "The store is damaged; nothing is sent.",
-        "账本已损坏，不会发送任何内容：请恢复备份，再运行 `ascertain store restored`。",
+        "账本已损坏，不会发送任何内容：请恢复备份。",
     ),
     "schema_mismatch": (
         "The store was written by another version.",
-        "账本由其他版本写入：请运行 `ascertain store migrate` 或换用相应版本。",
+        "账本由其他版本写入：请升级账本或换用相应版本。",
     ),
     "config_invalid": (
         "The configuration is wrong.",
-        "配置有误，未记录也未发送：请运行 `ascertain config check`。",
+        "配置有误，未记录也未发送。",
     ),
 }
 # What a key looks as if it held, by the codes of `keys.check_key`: it would change on every retry.

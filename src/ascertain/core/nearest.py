@@ -16,8 +16,13 @@ def nearest(name: str, names: Iterable[str]) -> str:
     hint = "." if likely is None else f"; did you mean {likely!r}?"
     if len(known) <= FEW:
         return f"{hint} There are {', '.join(known) or 'none'}"
-    near = ", ".join(_near(name, known, NEAR, 0.5))
-    return f"{hint} Of {len(known)} the nearest are {near}" if near else f"{hint} None is like it"
+    found = ", ".join(near(name, known))
+    return f"{hint} Of {len(known)} the nearest are {found}" if found else f"{hint} None is like it"
+
+
+def near(name: str, names: Iterable[str]) -> list[str]:
+    """Return the nearest few of many names, the nearest first."""
+    return _near(name, names, NEAR, 0.5)
 
 
 def meant(name: str, names: Iterable[str]) -> str | None:
