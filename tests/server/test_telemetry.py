@@ -9,15 +9,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import structlog
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from ascertain import open_store
+from ascertain.core.books import Gate
+from ascertain.core.errors import StoreError, StoreUnavailable
 from ascertain.runtime.telemetry import Telemetry, bound, telemetry
 from ascertain.server.logs import log_from_now
 from ascertain.server.tracing import Tracing
+from ascertain.store.base import Posting
 from server.house import Home
 from server.processes import client, process
 from server.target import Shop
@@ -210,3 +215,38 @@ def test_whoever_listens_is_told_what_is_bound_and_only_while_he_listens() -> No
     end()
     own.tell("three")
     assert hears == [("one", {"request": "r1", "operation": "x"}), ("two", {})]
+
+
+# --- the store's own words ---
+
+
+def test_what_is_wrong_with_the_store_is_the_operators_to_know(
+    home: Home, monkeypatch: pytest.MonkeyPatch, events: list[tuple[str, dict[str, Any]]]
+) -> None:
+    """Everybody who asked /readyz was told its host, its name and its user."""
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise StoreUnavailable("The store postgresql://db.internal/x: no password for user ops")
+
+    monkeypatch.setattr(home.serving.store, "meta", broken)
+    monkeypatch.setattr(home.serving.store, "snapshots", broken)
+    ready = home.as_token(None).get("/readyz")
+    read = home.client.get("/v1/operations/06h2krhl926q60jgu6mh2vdqc8")
+    for answer in (ready, read):
+        assert (answer.status_code, answer.json()["code"]) == (503, "store_unavailable")
+        assert "internal" not in answer.text
+        assert "ops" not in answer.json()["detail"]
+    told = [facts for event, facts in events if event == "store.failed"]
+    assert len(told) == 2
+    assert "db.internal" in told[0]["error"]
+
+
+def test_the_words_of_the_database_hold_nothing_of_a_row(postgres_database: str) -> None:
+    """PostgreSQL shows the whole row that it refuses: an input would stand in the log."""
+    store = open_store(postgres_database)
+    gate = Gate(namespace="default", target="cms", state="paused", since=1, why="a secret wish")
+    wrong = msgspec.structs.replace(gate, by=None)
+    with pytest.raises(StoreError, match="null value") as caught:
+        store.post([Posting((("gate_add", wrong),))])
+    assert "secret" not in str(caught.value)
+    store.close()

@@ -15,8 +15,8 @@ from ascertain.targets.classify import describe
 
 LEVELS = {  # of events; all others are `info`
     "request.broken": "error", "chore.failed": "warning", "recovery.error": "warning",
-    "workers.cut": "warning", "requests.cut": "warning", "tracing.no_sdk": "warning",
-    "sweep": "debug",
+    "store.failed": "error", "workers.cut": "warning", "requests.cut": "warning",
+    "tracing.no_sdk": "warning", "sweep": "debug",
 }  # fmt: skip
 QUIET = ("uvicorn", "uvicorn.error", "httpx", "httpcore", "asyncio")  # below warnings
 

@@ -8,8 +8,9 @@ import msgspec
 from starlette.responses import Response
 
 from ascertain.core.error_words import ERRORS, REQUESTS
-from ascertain.core.errors import AscertainError
+from ascertain.core.errors import AscertainError, StoreError
 from ascertain.runtime.receipt import Receipt
+from ascertain.runtime.telemetry import telemetry
 
 from .shown import Newer, Warned, newer, warned
 
@@ -32,6 +33,10 @@ STATUS = {  # of an error's code; what is not here is 409: the state of things s
     "not_begun": 503,
 }  # fmt: skip
 WORDS = ERRORS | REQUESTS
+STORE = (
+    "the store cannot be used now: ask again later, with the same key; what is wrong with it stands"
+    " in the server's log"
+)
 # What an end user may be told where no operation stands behind a problem.
 USER = {
     "en": "The request was not accepted; nothing was done.",
@@ -81,6 +86,9 @@ def problem_of(
     if isinstance(error, ProblemError):
         detail = error.detail
         more |= error.more
+    elif isinstance(error, StoreError):
+        detail = STORE  # its own words name hosts, files and rows: they are for the operator
+        telemetry.tell("store.failed", code=error.code, error=" ".join(str(error).split()))
     else:
         detail = " ".join(str(error).split()) + (f" Last attempt: {why}." if why else "")
         more |= {n: error.facts[n] for n in ("operation", "fields") if error.facts.get(n)}

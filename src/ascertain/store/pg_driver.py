@@ -96,6 +96,8 @@ def explain(error: BaseException, name: str) -> StoreError:
     """Return an error that names the database and the next step."""
     kind, text = kind_of(error), " ".join(str(error).split())
     if kind is Kind.ITEM:
+        if isinstance(error, psycopg.Error) and error.diag.message_primary:
+            text = error.diag.message_primary  # its details hold the row: inputs, personal data
         return StoreError(f"The store {name} refused a row, and wrote nothing of it: {text}")
     if kind is Kind.BLOCKED:
         return StoreBusy(
