@@ -85,6 +85,7 @@ def test_both_languages_have_the_same_configuration_and_commands() -> None:
         assert one == other != []
 
 
+@pytest.mark.timeout(120)
 def test_from_nothing_to_a_first_order_by_the_page_alone(tmp_path: Path) -> None:
     install, start, prepare = (b for b in blocks(PAGES[0], "sh") if not b.startswith("curl"))
     known = ["python3 -m venv", ". ~/ascertain-env", "pip install '.[server]'"]

@@ -58,7 +58,7 @@ def database(postgres_server: PrivatePostgres) -> Iterator[str]:
             admin.execute(f"drop database {name} with (force)")
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)  # a dozen processes, one after the other
 def test_every_command_runs_in_the_order_of_the_page(database: str, tmp_path: Path) -> None:
     (tmp_path / "ascertain.toml").write_text(SHOP.format(target="http://127.0.0.1:9"))
     port = free_port()
