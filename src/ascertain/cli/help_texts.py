@@ -173,6 +173,10 @@ HELP: dict[str, tuple[str, str]] = {
         "End when nothing more is due; exit code 3 if something is unresolved.",
         "没有到期的操作时结束；仍有未查实则退出码为 3。",
     ),
+    "opt.work_listen": (
+        "Where to tell how this worker stands: /healthz, /readyz, /metrics.",
+        "提供此执行者状态的地址：/healthz、/readyz、/metrics。",
+    ),
     "opt.every": (
         "Seconds between two looks when nothing is due (0.5).",
         "没有到期操作时的间隔秒数（0.5）。",

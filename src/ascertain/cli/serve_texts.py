@@ -75,6 +75,14 @@ SERVE_HELP: dict[str, tuple[str, str]] = {
         "Make the first account here, once: {link}",
         "请在此建立第一个账户（一次有效）：{link}",
     ),
+    "work.listening": (
+        "Answers at {address}: /healthz, /readyz and /metrics.",
+        "状态地址 {address}：/healthz、/readyz、/metrics。",
+    ),
+    "work.listen_config": (
+        "--listen needs a configuration: --config FILE, or ascertain.toml here.",
+        "--listen 需要配置文件：请用 --config 指定，或在当前文件夹放置 ascertain.toml。",
+    ),
     "serve.token": (
         "Programs such as n8n or curl need a token: {command}",
         "n8n、curl 等程序使用令牌，用此命令生成：{command}",

@@ -13,7 +13,7 @@ from ascertain import Ledger, Report
 from ascertain.core.model import SECOND
 from ascertain.runtime.recovery import ALARMS_EVERY, sweeping, taking_in
 
-from .base import Cmd, Settings, option
+from .base import Cmd, Settings, Told, option
 from .opening import application, config_file, opened
 from .telling import Telling
 
@@ -24,14 +24,17 @@ SLICE = SECOND // 10  # how long a signal may wait while nothing is due
 @click.command("work", cls=Cmd, key="work")
 @option("--once", is_flag=True, key="work_once")
 @option("--every", type=click.FloatRange(0.01, 3600), default=0.5, metavar="SECONDS")
+@option("--listen", metavar="[ADDRESS:]PORT", key="work_listen")
 @click.pass_obj
-def work(settings: Settings, /, once: bool, every: float) -> int:
+def work(settings: Settings, /, once: bool, every: float, listen: str | None) -> int:
     """Recover what is due, again and again."""
     file = None if application(settings) else config_file(settings)
     if file is not None:
         from .working import working  # with the extra `http`, which an application need not have
 
-        return working(settings, file, every, once=once)
+        return working(settings, file, every, once=once, listen=listen)
+    if listen is not None:
+        raise Told("work.listen_config")
     with opened(settings, app=True) as ledger:
         return _Work(ledger, settings).run(every, once=once)
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
 
 from ascertain import Report, read_config
 from ascertain.config import checked
@@ -15,29 +19,72 @@ from ascertain.config.reading import Understood
 from ascertain.config.spaces import Spaces
 from ascertain.config.working import Workers
 
-from .base import Settings
+from .base import Settings, Told
 from .opening import the_store
+from .out import emit_line
 from .telling import Telling
 
+if TYPE_CHECKING:
+    from ascertain.server.standing import Standing
+
+HERE = "127.0.0.1"  # where --listen listens that names a port only
 LAST = 3  # signals: the first finishes, the second cuts, the third ends at once
 
 
-def working(settings: Settings, file: str, every: float, *, once: bool) -> int:
-    """Work until a signal, or with `once` until nothing more is due; return the exit code."""
+def working(settings: Settings, file: str, every: float, *, once: bool, listen: str | None) -> int:
+    """Work until a signal, or with `once` until nothing more is due; return the exit code.
+    `listen`: where it tells how it stands."""
     understood = checked(read_config(file))
     names = understood.server.namespaces or (understood.namespace,)
     if settings.namespace:
         names = (settings.namespace,)
     with closing(the_store(settings)) as store:
         spaces = Spaces(store, understood, names)
-        return _Working(settings, understood, spaces).run(every, once=once)
+        standing = None if listen is None else _standing(settings, understood, spaces, listen)
+        try:
+            return _Working(settings, understood, spaces, standing).run(every, once=once)
+        finally:
+            if standing is not None:
+                standing.end()
+
+
+def _standing(settings: Settings, understood: Understood, spaces: Spaces, listen: str) -> Standing:
+    """Begin to tell over HTTP how this worker stands; raises Told where that cannot be."""
+    host, _, number = listen.rpartition(":")
+    host = host or HERE
+    if not number.isdecimal():
+        raise Told("serve.bad_listen", listen=listen)
+    try:
+        from ascertain.server.standing import Standing
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("ascertain"):
+            raise
+        raise Told("serve.no_extra", name=error.name) from error
+    is_open = understood.server.metrics_open
+    try:
+        made = Standing(host.strip("[]"), int(number), spaces.store, spaces, is_open=is_open)
+    except (OSError, OverflowError) as error:
+        raise Told(
+            "serve.cannot_listen", code="refused", host=host, port=number, why=error
+        ) from error
+    made.begin()
+    address = "{}:{}".format(*made.server_address[:2])
+    if settings.json:
+        emit_line({"event": "listening", "address": address})
+    else:
+        click.echo(settings.say("work.listening", address=address))
+    sys.stdout.flush()
+    return made
 
 
 class _Working:
     """One worker process."""
 
-    def __init__(self, settings: Settings, understood: Understood, spaces: Spaces) -> None:
-        self.understood, self.spaces = understood, spaces
+    def __init__(
+        self, settings: Settings, understood: Understood, spaces: Spaces,
+        standing: Standing | None,
+    ) -> None:  # fmt: skip
+        self.understood, self.spaces, self.standing = understood, spaces, standing
         self.telling = Telling(settings, [space.ledger for space in spaces])
         self.asked = threading.Event()
         self.signals = 0
@@ -78,6 +125,8 @@ class _Working:
         if self.signals >= LAST:
             os._exit(128 + number)
         self.asked.set()
+        if self.standing is not None:
+            self.standing.stopping = True
         self.workers.hurry()
         if self.signals > 1:
             raise KeyboardInterrupt

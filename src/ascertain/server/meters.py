@@ -6,21 +6,20 @@ that a caller sends becomes a label.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sized
+from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 
+from ascertain.config.spaces import Spaces
 from ascertain.core.model import SECOND
 from ascertain.runtime.alarms import alarms
 from ascertain.runtime.clock import Clock
 from ascertain.runtime.figures import Counts, Period
 from ascertain.runtime.telemetry import telemetry
-
-if TYPE_CHECKING:
-    from .serving import Serving
+from ascertain.store.base import Store
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -43,10 +42,26 @@ COUNTS: dict[str, str] = {  # names of counts: what they are, as in SEMANTICS
 }
 
 
+class Measured(Protocol):
+    """A process that is measured: a server, or a worker by itself."""
+
+    @property
+    def store(self) -> Store:
+        """The store that it works on."""
+
+    @property
+    def spaces(self) -> Spaces:
+        """The namespaces that it works for."""
+
+    @property
+    def in_flight(self) -> Sized:
+        """The operations that requests have under way."""
+
+
 class Meters:
     """The metrics of one process; a scrape reads the store, so it does not belong on a loop."""
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, serving: Measured) -> None:
         """Listen to what is told in this process, until `close`."""
         self.serving = serving
         self.registry = CollectorRegistry()
@@ -85,7 +100,7 @@ class Meters:
 class _Standing:
     """What the store says at the moment of a scrape."""
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, serving: Measured) -> None:
         self.serving, self.clock = serving, Clock()
 
     def describe(self) -> list[Metric]:
