@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import pytest
@@ -28,7 +29,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PRACTICE = "http://127.0.0.1:9000"
 PAGES = ("n8n.md", "zh/n8n.md")
 WORKFLOW = json.loads((DOCS / "n8n/gateway.json").read_text("utf-8"))
-NAMES = ("A", "B", "C")
+NAMES = ("A", "灯具 “二”", "C")
 
 
 def blocks(page: str, kind: str) -> list[str]:
@@ -169,6 +170,23 @@ def test_what_is_answered_without_the_target_is_what_the_page_says(
     assert target.asked == []
 
 
+def test_a_key_in_chinese_is_written_as_the_page_says(home: Home) -> None:
+    [form, other] = (
+        re.findall(r'`(%"[^`]*encodeURIComponent[^`]*)`', (DOCS / page).read_text("utf-8"))[0]
+        for page in PAGES
+    )
+    assert form == other
+    written = form.replace(
+        "{{ encodeURIComponent($json.name) }}", quote("灯具 “一”", safe="!'()*~")
+    )
+    answer = home.client.post(
+        "/gateway/shop/orders", json={"name": "A"}, headers={"Ascertain-Key": written}
+    )
+    assert answer.status_code == 201
+    found = home.client.get(f"/v1/operations/{answer.headers['ascertain-operation']}").json()
+    assert found["key"] == "order/灯具 “一”"
+
+
 def text() -> str:
     return (DOCS / PAGES[0]).read_text("utf-8")
 
@@ -183,7 +201,11 @@ def evaluated(text: str, item: dict[str, Any], execution: str) -> str:
 
     def value(match: re.Match[str]) -> str:
         name = match[1].strip()
-        return execution if name == "$execution.id" else str(item[name.removeprefix("$json.")])
+        if name == "$execution.id":
+            return execution
+        encoded = re.fullmatch(r"encodeURIComponent\((.*)\)", name)
+        text = str(item[(encoded[1] if encoded else name).removeprefix("$json.")])
+        return quote(text, safe="!'()*~") if encoded else text
 
     return re.sub(r"\{\{(.*?)\}\}", value, text[1:])
 
@@ -210,7 +232,7 @@ def send(home: Home, node: dict[str, Any], item: dict[str, Any], execution: str)
 def test_the_workflow_makes_one_effect_per_item(home: Home, target: Shop) -> None:
     nodes = {node["name"]: node for node in WORKFLOW["nodes"]}
     create, read = nodes["Create the order once"], nodes["Read the orders"]
-    target.fates["B"], target.fates["C"] = ["drop"], ["refuse"]
+    target.fates[NAMES[1]], target.fates["C"] = ["drop"], ["refuse"]
     for execution in ("16", "16", "17"):  # Retry On Fail keeps the id, a manual retry does not
         with ThreadPoolExecutor(3) as pool:
             items = [{"name": name} for name in NAMES]
@@ -218,7 +240,7 @@ def test_the_workflow_makes_one_effect_per_item(home: Home, target: Shop) -> Non
         assert [a.status_code for a in sent] == [201, 201, 201]
         assert [a.json()["name"] for a in sent] == list(NAMES)
     assert {a.headers["ascertain-reused"] for a in sent} == {"true"}
-    assert target.made() == {"A": 1, "B": 1, "C": 1}
+    assert target.made() == dict.fromkeys(NAMES, 1)
     assert send(home, read, {}, "17").status_code == 200
 
 

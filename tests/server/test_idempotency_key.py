@@ -63,6 +63,7 @@ def keyed(home: Home, key: str | None = None, name: str = "A", **headers: str) -
         ('"order-7"; version=1', "order-7"),
         (r'"a \"b\" \\ c"', r'a "b" \ c'),
         ('%"%e7%81%af-7"', "灯-7"),
+        ('%"%E7%81%AF-7"', "灯-7"),  # as encodeURIComponent writes it
         ("灯-7", "灯-7"),
         ("order/7", "order/7"),
     ],

@@ -16,7 +16,8 @@ from .problems import ProblemError
 
 HEADERS = ("Ascertain-Key", "Idempotency-Key")
 _STRING = re.compile(r'"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"(?:\s*;.*)?')
-_DISPLAY = re.compile(r'%"((?:[\x20\x21\x23\x24\x26-\x7e]|%[0-9a-f]{2})*)"(?:\s*;.*)?')
+# Upper case too, which RFC 9651 does not have: so encodeURIComponent writes it.
+_DISPLAY = re.compile(r'%"((?:[\x20\x21\x23\x24\x26-\x7e]|%[0-9a-fA-F]{2})*)"(?:\s*;.*)?')
 _ESCAPED = re.compile(r'\\(["\\])')
 
 
