@@ -45,6 +45,8 @@ def test_no_more_is_claimed_than_can_start_now(tmp_path: Path) -> None:
         await until(ledger, {State.RUNNING: THREADS, State.PENDING: MANY - THREADS})
         again = await make.submit(name="n0", wait=0)
         assert again.state is State.RUNNING, "who only asks needs no thread"
+        late = await make.submit(name=f"n{MANY - 1}", wait=0)
+        assert late.state is State.PENDING, "who repeats it does not stand in the line as well"
         callers[-1].cancel()
         go.set()
         receipts = await asyncio.gather(*callers, return_exceptions=True)
@@ -80,6 +82,35 @@ def test_what_only_its_caller_can_do_is_recorded_when_it_can_begin(
         await ledger.recover()
         go.set()
         assert all(r.state is State.DONE for r in await asyncio.gather(*callers))
+        await ledger.close()
+
+    asyncio.run(main())
+
+
+def test_who_asks_the_target_again_waits_for_a_thread_no_longer_than_he_says(
+    tmp_path: Path,
+) -> None:
+    go = threading.Event()
+
+    async def main() -> None:
+        ledger = await ascertain.open_async(str(tmp_path / "ledger.db"))
+
+        @ledger.action("make", key="{name}", owner="anna")
+        def make(call: Any, *, name: str) -> Done:
+            assert name == "first" or go.wait(15)
+            return Done(ref=name)
+
+        @make.lookup(late="1s")
+        def look(call: Any) -> Done:
+            return Done(ref="first")
+
+        first = await make.submit(name="first")
+        callers = [asyncio.create_task(make.submit(name=f"n{n}")) for n in range(THREADS)]
+        await until(ledger, {State.RUNNING: THREADS, State.DONE: 1})
+        assert (await ledger.confirm(first, wait=0)).lookups == 0
+        go.set()
+        assert all(r.state is State.DONE for r in await asyncio.gather(*callers))
+        assert (await ledger.confirm(first, wait=5)).lookups == 1
         await ledger.close()
 
     asyncio.run(main())

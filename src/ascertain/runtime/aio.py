@@ -122,6 +122,8 @@ class AsyncAction(BoundAction):
                 raise cancelled
             if not isinstance(started, Ticket):
                 room.leave()
+            if reused:  # who was first stays in the line: it needs nobody twice
+                room.until = on_loop(engine, until)
             given_now = None if reused and other_content(started, intent) else intent.input
             case = await driver.drive(driving(engine, started, given_now, until), errors, room)
         finally:
@@ -132,6 +134,11 @@ class AsyncAction(BoundAction):
 def room_for(d: Definition) -> Room:
     """Return the place that the code of an action needs; a coroutine needs none."""
     return Room(needed=not inspect.iscoroutinefunction(d.function))
+
+
+def on_loop(engine: Engine, until: int) -> float:
+    """Return a time of the local clock as one of the running loop's."""
+    return asyncio.get_running_loop().time() + (until - engine.clock.boottime()) / 1e6
 
 
 class AsyncDriver:
@@ -232,10 +239,9 @@ class AsyncDriver:
 
     async def _carry_out(
         self, asked: Act | Look | Place | Sleep, errors: list[BaseException] | None, room: Room
-    ) -> ActFinding | LookReport | None:
+    ) -> ActFinding | LookReport | bool | None:
         if isinstance(asked, Place):
-            await room.wait()
-            return None
+            return await room.wait()
         try:
             return await self._carried_out(asked, errors)
         finally:
@@ -426,7 +432,9 @@ class AsyncLedger:
         """Ask the target again what happened; see `Ledger.confirm`."""
         until, room = self.engine.until(wait), Room()
         try:
-            await room.wait()
+            room.until = on_loop(self.engine, until)
+            if not await room.wait():
+                return await hop(self._ledger.get, operation)
             case = await hop(self._ledger.to_confirm, operation)
             look = claiming(self.engine, case, Do.LOOK_UP)
             started, cancelled = await self._driver.finished(look)

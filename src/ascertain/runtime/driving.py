@@ -42,7 +42,8 @@ class Look(msgspec.Struct, frozen=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Wait until an action's code can begin: what is claimed starts now (law 2)."""
+    """Wait until an action's code can begin: what is claimed starts now (law 2). Answered with
+    False where the caller does not wait for that any longer."""
 
 
 class Sleep(msgspec.Struct, frozen=True):
@@ -80,8 +81,9 @@ def driving(
         if isinstance(at, Ticket):
             at = yield from _carried_out(engine, at)
             continue
-        if _may_be_claimed(engine, at):
-            yield Place()  # if it is not as it was then, its stamp says so
+        if _may_be_claimed(engine, at) and (yield Place()) is False:
+            return at
+        # If it is not as it was before it waited for its place, its stamp says so.
         moved = yield from moving_on(engine, at, given)
         if moved is not None:
             at = moved

@@ -42,19 +42,25 @@ class Room:
     def __init__(self, *, needed: bool = True) -> None:
         """Begin without one; where none is needed, it is always there."""
         self._needed, self._held = needed, False
+        self.until: float | None = None  # time of the loop until which it is waited for
 
     async def at_once(self) -> bool:
         """Take one that is free, without waiting; return whether there is one."""
         if self._needed and not self._held and _places_here().locked():
             return False
-        await self.wait()
-        return True
+        return await self.wait()
 
-    async def wait(self) -> None:
-        """Take one once it is free."""
+    async def wait(self) -> bool:
+        """Take one once it is free; return whether there is one, which is false only where the
+        time to wait for it was over."""
         if self._needed and not self._held:
-            await _places_here().acquire()
+            try:
+                async with asyncio.timeout_at(self.until):
+                    await _places_here().acquire()
+            except TimeoutError:
+                return False
             self._held = True
+        return True
 
     def leave(self) -> None:
         """Give it to the next one, if there is one to give."""
