@@ -6,6 +6,8 @@ import re
 import shlex
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -17,7 +19,7 @@ import pytest
 from ascertain import open_store, read_config
 from ascertain.cli import starter
 from server.house import SHOP
-from server.processes import client, process, until
+from server.processes import SRC, client, process, until
 from server.target import Shop
 
 START_WITHIN = 3.0  # seconds of a processor
@@ -304,3 +306,23 @@ def test_an_open_stream_holds_up_no_stop_and_ends_cleanly(tmp_path: Path) -> Non
         assert up.ended() == 0
         assert time.monotonic() - began < 5
     assert not {"requests.cut", "request.broken"} & {e["event"] for e in up.events()}
+
+
+@pytest.mark.parametrize("word", ["up", "serve"])
+def test_without_the_extra_it_says_so_first_and_writes_nothing(tmp_path: Path, word: str) -> None:
+    code = (
+        "import sys; sys.modules.update(uvicorn=None, httpx2=None);"
+        f"sys.argv = ['ascertain', {word!r}]; from ascertain.cli.main import main; main()"
+    )
+    if word == "serve":
+        (tmp_path / "ascertain.toml").write_text(
+            SHOP.format(target="https://shop.example"), "utf-8"
+        )
+    before = sorted(tmp_path.iterdir())
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={"LC_ALL": "C.UTF-8", "PYTHONPATH": str(SRC)}, timeout=20,
+    )  # fmt: skip
+    assert ran.returncode == 2
+    assert "ascertain[server]" in ran.stderr
+    assert sorted(tmp_path.iterdir()) == before

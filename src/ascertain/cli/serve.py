@@ -50,6 +50,7 @@ def up(
         raise Told("updemo.keep")
     named = settings.config or os.environ.get("ASCERTAIN_CONFIG") or FILE
     _no_app(settings)
+    _server_extra()
     if starter.write(Path(named), settings.lang):
         click.echo(settings.say("serve.wrote", file=named), err=True)
     understood = checked(read_config(named))
@@ -69,6 +70,7 @@ def up(
 def serve(settings: Settings, /, host: str | None, port: int | None, insecure: bool) -> int:
     """Start a server only."""
     _no_app(settings)
+    _server_extra()
     file = config_file(settings)
     if file is None:
         raise Told("serve.no_config")
