@@ -187,6 +187,7 @@ def test_contracts_may_stand_in_files_of_their_own(tmp_path) -> None:
          "did you mean 'shop.order'?"),
         ('key = "{order}"', 'key = "{ordr}"', "key =", "the key template names ordr"),
         ('owner = "ben"\n', "", '[actions."board', "owner is missing"),
+        ('owner = "ben"', "owner = 5", "owner = 5", "Expected a text or a table, got a whole numb"),
         ('approval = "chef"', "aproval = true", "aproval", "did you mean 'approval'?"),
         ('timeout = "5s"', 'timeout = "soon"', "timeout", "write it like '30s'"),
         ("timeout", "sends_within", "sends_within", "it is for own code"),
@@ -205,7 +206,7 @@ def test_contracts_may_stand_in_files_of_their_own(tmp_path) -> None:
         ('variables = { name = "{name}" }', 'json = { name = "{name}" }', "request.graphql",
          "a request has one body"),
     ],
-    ids=range(36),
+    ids=range(37),
 )  # fmt: skip
 def test_each_problem_names_its_line_and_the_fix(tmp_path, old, new, where, says) -> None:
     assert old in WHOLE

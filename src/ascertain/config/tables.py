@@ -19,9 +19,10 @@ from .schema import inner, known
 
 _PLACE = re.compile(r"^[\w.\-/]+")
 _AT = re.compile(r" - at `\$\.?([^`]*)`$")
+_KIND = re.compile(r"`([a-z]+(?: \| [a-z]+)*)`")
 _KINDS = {
-    "`str`": "a text", "`int`": "a whole number", "`float`": "a number", "`bool`": "true or false",
-    "`object`": "a table", "`array`": "a list", "`null`": "nothing",
+    "str": "a text", "int": "a whole number", "float": "a number", "bool": "true or false",
+    "object": "a table", "array": "a list", "null": "nothing",
 }  # fmt: skip
 
 
@@ -147,6 +148,6 @@ def names(place: str) -> list[str]:
 
 def _plain(why: str) -> str:
     """Say what msgspec says about a value in plain words."""
-    for word, plain in _KINDS.items():
-        why = why.replace(word, plain)
-    return why
+    return _KIND.sub(
+        lambda found: " or ".join(_KINDS.get(word, word) for word in found[1].split(" | ")), why
+    )
