@@ -164,6 +164,21 @@ def test_news_is_told_and_nothing_moves(seats: Any, office: Office, target: Shop
     seat.page.wait_for_selector(".row >> text=vase")
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_nothing_of_the_list_hangs_over_what_is_beside_it(
+    seats: Any, office: Office, target: Shop, lang: str
+) -> None:
+    _things(office, target)
+    for size in ("desk", "laptop"):
+        seat = seats(f"anna-{size}", lang=lang, size=size)
+        for path in ("/review", "/approvals"):
+            seat.goto(path)
+            over = """[...document.querySelectorAll(".list *")].filter(one =>
+              one.getBoundingClientRect().right > one.closest(".list").getBoundingClientRect().right
+              && !one.closest(".vh, .t")).map(one => one.outerHTML.slice(0, 100))"""
+            assert seat.page.evaluate(over) == []
+
+
 def test_a_glyph_makes_room_only_for_a_box_to_tick(
     seats: Any, office: Office, target: Shop
 ) -> None:
