@@ -164,9 +164,9 @@ def office(tmp_path: Path, target: Shop) -> Iterator[Office]:
             browser.client.close()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A real browser."""
+    """A real browser; not for longer, since its loop runs in this thread and lets no other run."""
     with chromium() as found:
         yield found
 
