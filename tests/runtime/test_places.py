@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +14,14 @@ import pytest
 from msgspec.structs import replace
 
 import ascertain
-from ascertain import AsyncLedger, Done, State
+from ascertain import AsyncLedger, Done, NotDone, State
 from ascertain.runtime.loop import THREADS
 
 MANY = THREADS + 14
 
 
 async def states(ledger: AsyncLedger) -> Counter[State]:
-    return Counter(one.state for one in await ledger.find(limit=MANY))
+    return Counter(one.state for one in await ledger.find(limit=2 * THREADS))
 
 
 async def until(ledger: AsyncLedger, wanted: dict[State, int]) -> None:
@@ -79,6 +81,8 @@ def test_what_only_its_caller_can_do_is_recorded_when_it_can_begin(
         bound.options = replace(bound.options, only_here=kept == "all")
         callers = [asyncio.create_task(bound.submit(name=f"n{n}")) for n in range(MANY)]
         await until(ledger, {State.RUNNING: THREADS})
+        again = await asyncio.wait_for(bound.submit(name="n0", wait=0), 10)
+        assert again.state is State.RUNNING, "who only asks needs no thread"
         await ledger.recover()
         go.set()
         assert all(r.state is State.DONE for r in await asyncio.gather(*callers))
@@ -129,6 +133,108 @@ def test_coroutines_need_no_thread(tmp_path: Path) -> None:
         await until(ledger, {State.RUNNING: MANY})
         go.set()
         assert all(r.state is State.DONE for r in await asyncio.gather(*callers))
+        await ledger.close()
+
+    asyncio.run(main())
+
+
+def test_who_waits_for_a_time_holds_no_place(tmp_path: Path) -> None:
+    """While they stood in the line another process tried theirs, and the target asked for time:
+    they slept in their places, and nobody else could begin."""
+    go = threading.Event()
+
+    async def main() -> None:
+        ledger = await ascertain.open_async(str(tmp_path / "ledger.db"))
+
+        @ledger.action("make", key="{name}", owner="anna")
+        def make(call: Any, *, name: str) -> Done:
+            assert not name.startswith("slow") or go.wait(15)
+            return Done(ref=name)
+
+        slow = [asyncio.create_task(make.submit(name=f"slow{n}")) for n in range(THREADS)]
+        await until(ledger, {State.RUNNING: THREADS})
+        late = [asyncio.create_task(make.submit(name=f"late{n}", wait=90)) for n in range(THREADS)]
+        await until(ledger, {State.RUNNING: THREADS, State.PENDING: THREADS})
+        with ascertain.open(str(tmp_path / "ledger.db")) as elsewhere:
+
+            @elsewhere.action("make", key="{name}", owner="anna")
+            def throttled(call: Any, *, name: str) -> NotDone:
+                return NotDone("throttled", "not so fast", retry_after=90)
+
+            for n in range(THREADS):
+                throttled.submit(name=f"late{n}", wait=0)
+        go.set()
+        await asyncio.gather(*slow)
+        assert (await asyncio.wait_for(make.submit(name="next"), 20)).state is State.DONE
+        for one in late:
+            one.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+        await ledger.close()
+
+    asyncio.run(main())
+
+
+def test_whose_time_ends_in_the_line_is_told_how_it_stands_then(tmp_path: Path) -> None:
+    go = threading.Event()
+
+    async def main() -> None:
+        ledger = await ascertain.open_async(str(tmp_path / "ledger.db"))
+
+        @ledger.action("make", key="{name}", owner="anna")
+        def make(call: Any, *, name: str) -> Done:
+            assert go.wait(15)
+            return Done(ref=name)
+
+        callers = [asyncio.create_task(make.submit(name=f"n{n}")) for n in range(THREADS + 1)]
+        await until(ledger, {State.RUNNING: THREADS, State.PENDING: 1})
+        again = asyncio.create_task(make.submit(name=f"n{THREADS}", wait=1.5))
+        await asyncio.sleep(0.5)  # it stands in the line by now
+        with ascertain.open(str(tmp_path / "ledger.db")) as elsewhere:
+
+            @elsewhere.action("make", key="{name}", owner="anna")
+            def made(call: Any, *, name: str) -> Done:
+                return Done(ref=name)
+
+            assert made.submit(name=f"n{THREADS}").state is State.DONE
+        assert (await again).state is State.DONE
+        go.set()
+        await asyncio.gather(*callers)
+        await ledger.close()
+
+    asyncio.run(main())
+
+
+def plainly(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def wrapper(*args: Any, **given: Any) -> Any:
+        return function(*args, **given)
+
+    return wrapper
+
+
+def test_a_decorated_coroutine_leaves_its_place_to_what_it_calls(tmp_path: Path) -> None:
+    """As many of them as there are places kept all of these, and waited for one for ever."""
+
+    async def main() -> None:
+        ledger = await ascertain.open_async(str(tmp_path / "ledger.db"))
+        inside, all_inside = Counter[str](), asyncio.Event()
+
+        @ledger.action("part", key="{name}", owner="anna")
+        def part(call: Any, *, name: str) -> Done:
+            return Done(ref=name)
+
+        @ledger.action("whole", key="{name}", owner="anna")
+        @plainly
+        async def whole(call: Any, *, name: str) -> Done:
+            inside[name] += 1
+            if len(inside) == THREADS:
+                all_inside.set()
+            await all_inside.wait()
+            return Done(ref=(await part.submit(name=name)).ref)
+
+        callers = [whole.submit(name=f"n{n}") for n in range(THREADS)]
+        receipts = await asyncio.wait_for(asyncio.gather(*callers), 25)
+        assert all(r.state is State.DONE for r in receipts)
         await ledger.close()
 
     asyncio.run(main())

@@ -108,12 +108,13 @@ class AsyncAction(BoundAction):
         options = replace(self.options, run=run) if run else self.options
         if options.compensates:
             await hop(check_undo, engine, options.compensates)
-        driver, until = AsyncDriver(engine), engine.until(wait)
-        room = room_for(self.definition)
+        until, room = engine.until(wait), room_for(self.definition)
+        driver = AsyncDriver(engine, room)
         try:
-            if options.only_here or self.definition.declared.store_input != "all":
-                await room.wait()  # before it is recorded: a worker would try it in vain
             now = await room.at_once()  # else the intent is recorded, and claimed in its turn
+            alone = options.only_here or self.definition.declared.store_input != "all"
+            if alone and not now and not await self._there(options.key or intent.key):
+                now = await room.wait()  # before it is recorded: a worker would try it in vain
             begin = beginning(engine, self.definition, intent, options, execute=now)
             (started, reused), cancelled = await driver.finished(begin)
             if cancelled is not None:  # before its action started: proven not sent (law 2)
@@ -125,10 +126,15 @@ class AsyncAction(BoundAction):
             if reused:  # who was first stays in the line: it needs nobody twice
                 room.until = on_loop(engine, until)
             given_now = None if reused and other_content(started, intent) else intent.input
-            case = await driver.drive(driving(engine, started, given_now, until), errors, room)
+            case = await driver.drive(driving(engine, started, given_now, until), errors)
         finally:
             room.leave()
         return receipt(case, engine.world(), reused=reused, warnings=intent.warnings)
+
+    async def _there(self, key: str) -> bool:
+        """Tell whether the operation of a key is recorded."""
+        engine, named = self.engine, [(self.definition.name, key)]
+        return (await hop(engine.store.by_keys, engine.namespace, named))[0] is not None
 
 
 def room_for(d: Definition) -> Room:
@@ -144,15 +150,16 @@ def on_loop(engine: Engine, until: int) -> float:
 class AsyncDriver:
     """Runs the code of actions on the loop; sync functions in a thread."""
 
-    def __init__(self, engine: Engine) -> None:
-        """Work for one engine."""
-        self.engine = engine
+    def __init__(self, engine: Engine, room: Room | None = None) -> None:
+        """Work for one engine, and where code is run for one caller: in his `room`, which is
+        left by whoever made it."""
+        self.engine, self._room = engine, room or Room(needed=False)
 
     async def drive(
-        self, steps: Generator[Asked, Any, T], errors: list[BaseException] | None, room: Room
+        self, steps: Generator[Asked, Any, T], errors: list[BaseException] | None = None
     ) -> T:
         """Carry out what the steps ask for until they return; what goes wrong meanwhile is
-        raised within them. `room` is left by whoever made it.
+        raised within them.
 
         A claim made for a caller who is cancelled meanwhile is given back, since its action
         never started (law 2); everything else that was being written is written.
@@ -178,7 +185,7 @@ class AsyncDriver:
                     answer, stopped = await self._stored(asked)
                     cancelled = cancelled or stopped
                 elif cancelled is None:
-                    answer = await self._carry_out(asked, errors, room)
+                    answer = await self._carry_out(asked, errors)
                 else:
                     if isinstance(asked, Act | Look):
                         await self.give_back(asked.ticket)
@@ -238,14 +245,16 @@ class AsyncDriver:
             await self.finished(releasing(self.engine, ticket))
 
     async def _carry_out(
-        self, asked: Act | Look | Place | Sleep, errors: list[BaseException] | None, room: Room
+        self, asked: Act | Look | Place | Sleep, errors: list[BaseException] | None
     ) -> ActFinding | LookReport | bool | None:
         if isinstance(asked, Place):
-            return await room.wait()
+            return await self._room.wait()
+        if isinstance(asked, Sleep):
+            self._room.leave()  # somebody was first, or its target rests: others can begin
         try:
             return await self._carried_out(asked, errors)
         finally:
-            room.leave()  # its code has ended
+            self._room.leave()  # its code has ended
 
     async def _carried_out(
         self, asked: Act | Look | Sleep, errors: list[BaseException] | None
@@ -321,7 +330,7 @@ class AsyncDriver:
             return d.function(*leading, **given)
 
         on_loop = inspect.iscoroutinefunction(d.function)
-        return await _run(begin, kept, on_loop=on_loop, given=ticket.input)
+        return await self._run(begin, kept, on_loop=on_loop, given=ticket.input)
 
     async def look(self, ticket: Ticket) -> LookReport:
         """Run a look-up over every epoch and its controls (laws 5, 14); a cancelled one gives
@@ -350,7 +359,8 @@ class AsyncDriver:
         call = perform.make_call(self.engine, ticket, effect=False, key=key)
         try:
             function = d.look.function
-            value = await _run(function, [], call, on_loop=inspect.iscoroutinefunction(function))
+            on_loop = inspect.iscoroutinefunction(function)
+            value = await self._run(function, [], call, on_loop=on_loop)
             return finding_of_look(value, d.name)
         except Exception as error:  # noqa: BLE001 - a look-up's error is Unknown
             return perform.finding_of_look_error(error, d)
@@ -361,26 +371,26 @@ class AsyncDriver:
         finally:
             call.close()
 
+    async def _run(
+        self, function: Callable[..., Any], kept: list[Any], *args: Any, on_loop: bool,
+        given: Mapping[str, Any] | None = None,
+    ) -> Any:  # fmt: skip
+        """Run a coroutine function on the loop, a plain one in a thread; what the latter returned
+        is in `kept` even if its caller is cancelled."""
+        if on_loop:
+            return await function(*args, **(given or {}))
+        await away(threads.code, lambda: kept.append(function(*args, **(given or {}))))
+        if inspect.isawaitable(kept[0]):  # of an object, or of a decorated coroutine function
+            self._room.leave()  # what it calls may need the place, and it needs no thread
+            return await kept.pop()
+        return kept[0]
+
 
 def _its_own(error: BaseException) -> bool:
     """Tell whether code raised a cancellation that nobody asked of this caller, e.g. of a task
     that it awaited: that is an error like any other."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and not task.cancelling()
-
-
-async def _run(
-    function: Callable[..., Any], kept: list[Any], *args: Any, on_loop: bool,
-    given: Mapping[str, Any] | None = None,
-) -> Any:  # fmt: skip
-    """Run a coroutine function on the loop, a plain one in a thread; what the latter returned
-    is in `kept` even if its caller is cancelled."""
-    if on_loop:
-        return await function(*args, **(given or {}))
-    await away(threads.code, lambda: kept.append(function(*args, **(given or {}))))
-    if inspect.isawaitable(kept[0]):  # of an object, or of a decorated coroutine function
-        return await kept.pop()
-    return kept[0]
 
 
 class AsyncLedger:
@@ -394,7 +404,6 @@ class AsyncLedger:
         declaring = Declaring(self.engine, AsyncAction)
         self.action, self.step, self.flow = declaring.action, declaring.step, declaring.flow
         self.actions = declaring.actions
-        self._driver = AsyncDriver(self.engine)
 
     @classmethod
     async def open(cls, make: Callable[[Any], Any], store: Any, **options: Any) -> AsyncLedger:
@@ -424,25 +433,26 @@ class AsyncLedger:
         """Do everything that is due now, once; see `Ledger.recover`."""
         room = Room()
         try:
-            return await self._driver.drive(sweeping(self.engine, limit), None, room)
+            return await AsyncDriver(self.engine, room).drive(sweeping(self.engine, limit))
         finally:
             room.leave()
 
     async def confirm(self, operation: str | Receipt, *, wait: float | None = None) -> Receipt:
         """Ask the target again what happened; see `Ledger.confirm`."""
         until, room = self.engine.until(wait), Room()
+        driver = AsyncDriver(self.engine, room)
         try:
             room.until = on_loop(self.engine, until)
             if not await room.wait():
                 return await hop(self._ledger.get, operation)
             case = await hop(self._ledger.to_confirm, operation)
             look = claiming(self.engine, case, Do.LOOK_UP)
-            started, cancelled = await self._driver.finished(look)
+            started, cancelled = await driver.finished(look)
             if cancelled is not None:
                 if isinstance(started, Ticket):
-                    await self._driver.give_back(started)
+                    await driver.give_back(started)
                 raise cancelled
-            after = await self._driver.drive(driving(self.engine, started, None, until), None, room)
+            after = await driver.drive(driving(self.engine, started, None, until))
         finally:
             room.leave()
         return receipt(after, self.engine.world())

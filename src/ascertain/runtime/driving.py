@@ -82,7 +82,8 @@ def driving(
             at = yield from _carried_out(engine, at)
             continue
         if _may_be_claimed(engine, at) and (yield Place()) is False:
-            return at
+            newest: Case = yield Read(partial(engine.again, at))  # others went on meanwhile
+            return newest
         # If it is not as it was before it waited for its place, its stamp says so.
         moved = yield from moving_on(engine, at, given)
         if moved is not None:
