@@ -127,6 +127,49 @@ def test_an_exact_word_is_found_however_old(home: Home, monkeypatch: pytest.Monk
 
 # --- lists and pages ---
 
+OTHER = """
+[targets.mill]
+base = "{target}"
+
+[actions.grind]
+target = "mill"
+key = "{{name}}"
+owner = "anna"
+inputs = {{ name = {{ type = "text" }} }}
+request = {{ url = "/orders", json = {{ name = "{{name}}" }} }}
+ref = "id"
+"""
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_by_target_class_and_how_it_became_known(
+    tmp_path: Path, target: Shop, request: pytest.FixtureRequest, store: str
+) -> None:
+    kept = open_store(request.getfixturevalue("postgres_database")) if store != "sqlite" else None
+    config = (TITLED + OTHER).format(target=target.url)
+    with house(tmp_path, config, store=kept) as home:
+        target.fates |= {"B": ["drop"], "L": ["drop"]}
+        for action, name in (("order", "A"), ("searched", "C"), ("searched", "B"), ("grind", "M")):
+            submit(home, name, action)
+        submit(home, "L", "grind", on_unresolved="accept")
+        submit(home, "B", "order")
+        assert page(home, target="shop", total="true")["total"] == {"total": 4, "capped": False}
+        assert set(found(home, target="shop")) == {"A", "B", "C"}
+        assert set(found(home, target="mill")) == {"L", "M"}
+        assert found(home, target="none") == found(home, target="-") == []
+        assert found(home, q="B", target="mill") == found(home, key="A", target="mill") == []
+        assert found(home, q="M", target="mill") == found(home, key="M", target="mill") == ["M"]
+        assert set(found(home, protection="opaque")) == {"L", "M"}
+        assert found(home, protection="-") == []
+        assert found(home, found_by="look_up") == found(home, key="B", found_by="look_up") == ["B"]
+        answered = found(home, target="shop", found_by=["answer", "late_report"], state="done")
+        assert set(answered) == {"A", "B", "C"}
+        assert found(home, found_by="event") == found(home, key="A", found_by="event") == []
+        assert len(found(home, found_by=["answer", "event"])) == 4
+        assert found(home, reviewed="any") == found(home, reviewed="unknown") == ["L"]
+        assert found(home, reviewed="duplicate") == found(home, key="A", reviewed="any") == []
+        assert found(home, key="L", reviewed="any", own="false") == ["L"]
+
 
 @pytest.fixture(params=[(3, 0), (10_000, 5_000), (10_000, 0)], ids=["windows", "few", "many"])
 def windows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:

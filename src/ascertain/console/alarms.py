@@ -8,8 +8,9 @@ from urllib.parse import quote
 import msgspec
 
 from ascertain.core.model import SECOND
-from ascertain.core.notices import KINDS, LANGUAGES, TEXTS
+from ascertain.core.notices import KINDS
 from ascertain.runtime.alarms import Alarm, alarms
+from ascertain.server.routes.figures import alarm_shown
 from ascertain.server.serving import Serving
 
 from .person import Person
@@ -22,7 +23,6 @@ GRAVE = ("urgent",)
 class Told(msgspec.Struct, frozen=True, kw_only=True):
     """One alarm in words. `grave`: something is missing or exists twice."""
 
-    kind: str
     text: str
     link: str
     grave: bool
@@ -37,21 +37,11 @@ def alarms_of(app: Any, serving: Serving, me: Person) -> tuple[list[Told], int]:
         found = alarms(serving.space(me.namespace).engine)
         kept[me.namespace] = (now, found)
     order = sorted(found, key=lambda a: (KINDS.get(a.kind) not in GRAVE, a.since or 0))
-    return [_told(one, me, now) for one in order[:SHOWN]], len(found)
-
-
-def _told(alarm: Alarm, me: Person, now: int) -> Told:
-    text = TEXTS[alarm.kind][LANGUAGES.index(me.reader.lang)]
-    words = {
-        "what": f"{alarm.action} {alarm.key}".strip(), "owner": alarm.owner or "–",
-        "run": alarm.run, "age": me.reader.age(now - alarm.since) if alarm.since else "–",
-    }  # fmt: skip
-    return Told(
-        kind=alarm.kind,
-        text=text.format_map(words),
-        link=_link(alarm),
-        grave=KINDS.get(alarm.kind) in GRAVE,
-    )
+    shown = [(one, alarm_shown(serving, me.namespace, one, now)) for one in order[:SHOWN]]
+    return [
+        Told(text=said.says[me.reader.lang], link=_link(one), grave=said.severity in GRAVE)
+        for one, said in shown
+    ], len(found)
 
 
 def _link(alarm: Alarm) -> str:

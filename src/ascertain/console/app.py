@@ -20,6 +20,7 @@ from .views import (
     approvals,
     audit,
     bulk,
+    costs,
     dashboard,
     entry,
     events,
@@ -34,7 +35,7 @@ from .views import (
 
 ROUTES = (
     pages, entry, reviews, approvals, operations, operation, runs, events, dashboard, targets,
-    audit, people, bulk, start,
+    audit, people, bulk, start, costs,
 )  # fmt: skip
 MACHINES = ("/v1/", "/gateway/", "/hooks/", "/metrics", "/healthz", "/readyz")  # read no pages
 Handler = Callable[[Request, Any], Any]

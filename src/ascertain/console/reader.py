@@ -62,10 +62,17 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
         """Return a time for machines, in the reader's zone."""
         return self._moment(at).isoformat(timespec="seconds")
 
+    def wall(self, at: int) -> str:
+        """Return a moment as `day` reads it: 2026-11-30T08:00 by the reader's clock."""
+        return f"{self._moment(at):%Y-%m-%dT%H:%M}"
+
     def day(self, text: str, *, end: bool = False) -> int | None:
-        """Return when a day (2026-11-30) of the reader begins, or with `end` is over, in µs since
-        1970; None where it is no day."""
+        """Return when a day (2026-11-30) of the reader begins, or with `end` is over, or a moment
+        (2026-11-30T08:00), in µs since 1970; None where it is neither."""
         try:
+            if "T" in text:
+                at = datetime.strptime(text, "%Y-%m-%dT%H:%M").replace(tzinfo=_zone(self.zone))
+                return int(at.timestamp() * SECOND)
             start = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=_zone(self.zone))
             moment = start + timedelta(days=int(end))  # by the wall clock: a day may have 23 hours
             return int(moment.timestamp() * SECOND)

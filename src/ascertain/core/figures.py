@@ -7,7 +7,7 @@ now. So a late truth moves a number within its hour, and nothing is ever counted
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -32,6 +32,7 @@ _BY = {
     "person": "by_person",
 }
 _NOBODY = ("", "accepted")
+EVENT = "event"
 _REASONS = {Reason.LEFT: "left_open", Reason.SUPERSEDED: "superseded"}
 _DIGITS = "0123456789abcdefghijklmnopqrstuv"
 PREFIX = 6  # digits of an identifier that changed hours are named by: 262 s
@@ -68,6 +69,25 @@ def counted(group: Group) -> dict[str, int]:
         if group.confirmed_by == "answer" and group.again:
             found["again"] = group.operations
     return found
+
+
+def ways(asked: Sequence[str] | None) -> tuple[list[str] | None, list[str] | None]:
+    """Return by which names effects were found out in these ways, or else by which they were not;
+    None: by whatever. "event" is every name that is none of ours."""
+    if asked is None:
+        return None, None
+    if EVENT in asked:
+        return None, [one for one in (*_BY, *_NOBODY) if one not in asked]
+    return list(asked), None
+
+
+def found_so(state: str, confirmed_by: str, asked: Sequence[str] | None) -> bool:
+    """Tell whether an operation is done and was found out in one of these ways."""
+    names, others = ways(asked)
+    if names is None and others is None:
+        return True
+    so = confirmed_by in names if names is not None else confirmed_by not in (others or ())
+    return state == State.DONE and so
 
 
 def tally(given: dict[str, Any], **keys: Any) -> Tally:

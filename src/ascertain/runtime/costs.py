@@ -71,14 +71,15 @@ class Costs:
 
     def lines(
         self, namespace: str, since: int, until: int, *, after: str = "", kind: str = "",
-        cause: str = "", limit: int = PAGE,
+        cause: str = "", only: str = "", limit: int = PAGE,
     ) -> list[Cost]:  # fmt: skip
-        """Return the lines of a time in order; `after` is the `cursor` of the last one."""
+        """Return the lines of a time in order; `after` is the `cursor` of the last one. `only`:
+        unpriced or doubtful ones, or those that are in the sum of a currency."""
         at, _, ident = after.partition("-")
         return self.store.ask(
             Cost, "costs", namespace=namespace, since=since, until=until, kind=kind, cause=cause,
             after_at=int(at) if at.isdecimal() and len(at) <= AT else since - 1, after_id=ident,
-            limit=limit,
+            limit=limit, only=only, rate=self.rate, rate_currency=self.currency,
         )  # fmt: skip
 
     def of_operation(self, namespace: str, operation: str) -> list[Cost]:

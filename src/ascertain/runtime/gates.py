@@ -64,6 +64,10 @@ class Gates:
         """The targets that are known here."""
         return sorted(self._breakers)
 
+    def target_of(self, action: str) -> str:
+        """Return the target of an action, or nothing."""
+        return self._target.get(action, "")
+
     def actions(self, target: str) -> list[str]:
         """Return the actions of a target."""
         return sorted(a for a, of in self._target.items() if of == target)

@@ -15,7 +15,8 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from ascertain.core import keys
+from ascertain.core import figures, keys
+from ascertain.core.contract import protection
 from ascertain.core.errors import UsageError
 from ascertain.core.machine import is_settled
 from ascertain.core.model import SECOND, Record, Snapshot, State
@@ -27,10 +28,13 @@ from .receipt import Receipt
 WINDOW = 10_000  # rows that one page looks through
 FEW = 5_000  # operations of a namespace that are found by it, wherever they lie in the history
 CAP = 10_000  # totals are counted so far
+SETTLED = {State.DONE, State.NOT_DONE}  # what is settled is in one of these
 DAYS = 90  # how far back a list goes unless it is told
 NEWEST, OLDEST = "v" * 26, ""  # beyond every identifier
 _ID = re.compile(r"[0-9a-v]{26}")
 _CURSOR = re.compile(r"([ewhl])\.([0-9a-v]{25,26}|)")
+NONE = "-"  # the target, or class, of what has none that is declared here
+How = Literal["answer", "late_report", "look_up", "replay", "event", "person"]
 Phase = Literal["e", "w", "h", "l"]  # exact words, the working set, history; or one plain list
 
 
@@ -47,6 +51,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     `q`: an id, key, effect reference, event or run, else plain text within key or title.
     `person`: who is next, or owns, holds or has decided its review, or gave its approval.
+    `target`, `protection`: of the actions that have it, by what is declared here. `found_by`: done,
+    and found out so. `reviewed`: it has a review, "any" or of this road. `own`: our notices too.
     """
 
     q: str | None = None
@@ -59,6 +65,11 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     person: str | None = None
     states: tuple[State, ...] | None = None
     waiting_on: str | None = None
+    target: str | None = None
+    protection: str | None = None
+    found_by: tuple[How, ...] | None = None
+    reviewed: str | None = None
+    own: bool = True
     unsettled: bool | None = None
     since: int | None = None
     until: int | None = None
@@ -153,8 +164,10 @@ class Searching:
 
     def _bounded(self, wanted: Wanted) -> Wanted:
         """Return it with how far back it goes: a list that says nothing is bounded."""
-        if wanted.since is not None or wanted.exact or wanted.unsettled or wanted.q is not None:
+        if wanted.since is not None or wanted.exact or wanted.q is not None:
             return wanted
+        if wanted.unsettled or (wanted.states and not {*wanted.states} & SETTLED):
+            return wanted  # all of it lies in the working set
         return replace(wanted, since=self._store.now() - DAYS * 86_400 * SECOND)
 
     def _place(self, wanted: Wanted, cursor: str | None) -> tuple[str, str]:
@@ -204,10 +217,9 @@ class Searching:
     def _parts(self, wanted: Wanted) -> list[Filter]:
         """Return the filters that together are what is wanted: by the smallest tables."""
         states = wanted.states
-        base = Filter(
-            namespace=self._namespace, action=wanted.action, event=wanted.event, run=wanted.run,
-            title=wanted.title, waiting_on=wanted.waiting_on, newest=wanted.newest,
-            states=states, unsettled=wanted.unsettled, few=self._few(),
+        base = replace(
+            self._narrowed(wanted), newest=wanted.newest, unsettled=wanted.unsettled,
+            few=self._few(),
         )  # fmt: skip
         if wanted.event is not None or wanted.run is not None or wanted.unsettled is not None:
             return [base]
@@ -219,6 +231,36 @@ class Searching:
         elif State.NOT_DONE in states:
             found.append(replace(base, unsettled=False, states=(State.NOT_DONE,), few=False))
         return found
+
+    def _narrowed(self, wanted: Wanted) -> Filter:
+        """Return the filter of everything that is no text, name or person."""
+        actions, no_actions = self._actions(wanted)
+        found_by, not_found_by = figures.ways(wanted.found_by)
+        return Filter(
+            namespace=self._namespace, action=wanted.action, event=wanted.event, run=wanted.run,
+            title=wanted.title, waiting_on=wanted.waiting_on, states=wanted.states,
+            actions=actions, no_actions=no_actions, found_by=found_by, not_found_by=not_found_by,
+            reviewed=wanted.reviewed, no_own=not wanted.own,
+        )  # fmt: skip
+
+    def _of(self, action: str, wanted: Wanted) -> bool:
+        """Tell whether an action is of the target and class that are wanted."""
+        engine, definition = self._engine, self._engine.actions.get(action)
+        kind = NONE if definition is None else protection(definition.terms, in_window=True).value
+        target = engine.gates.target_of(action) or NONE
+        asked = ((wanted.target, target), (wanted.protection, kind))
+        return all(one in (None, there) for one, there in asked) and (
+            wanted.own or not figures.is_own(action)
+        )
+
+    def _actions(self, wanted: Wanted) -> tuple[list[str] | None, list[str] | None]:
+        """Return the actions of which one is wanted, or else those of which none is; None: any."""
+        if wanted.target is None and wanted.protection is None:
+            return None, None
+        known = self._engine.actions
+        if self._of("", wanted):  # so is what is not declared here
+            return None, [one for one in known if not self._of(one, wanted)]
+        return [one for one in known if self._of(one, wanted)], None
 
     def _few(self) -> bool:
         found = self._store.ask(_Number, "search_few", namespace=self._namespace, most=FEW + 1)
@@ -309,6 +351,14 @@ class Searching:
         )
         if any(asked is not None and asked != there for asked, there in same):
             return False
+        if not self._of(operation.action, wanted):
+            return False
+        if not figures.found_so(status.state, status.confirmed_by, wanted.found_by):
+            return False
+        if wanted.reviewed is not None:
+            reviews = self._store.reviews(None, operation.id, closed=True)
+            if wanted.reviewed not in {"any" if reviews else "", *(r.road for r in reviews)}:
+                return False
         if wanted.key is not None and wanted.ref is not None:
             references = self._store.references(operation.id)
             if wanted.ref not in {one.reference for one in references}:
@@ -335,10 +385,9 @@ class Searching:
             return [s for s in fitting if after < s.operation.id < until][:limit], None
         if limit <= 0 or (phase == "h" and wanted.unsettled):
             return [], None
-        part = Filter(
-            namespace=self._namespace, action=wanted.action, event=wanted.event, run=wanted.run,
-            title=wanted.title, waiting_on=wanted.waiting_on, states=wanted.states,
-            text=wanted.q, newest=True, unsettled=phase == "w", few=phase == "h" and self._few(),
+        part = replace(
+            self._narrowed(wanted), text=wanted.q, newest=True, unsettled=phase == "w",
+            few=phase == "h" and self._few(),
         )  # fmt: skip
         if phase == "w" and wanted.unsettled is False:
             return [], None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from fastapi import Depends, Query
@@ -11,7 +11,7 @@ from fastapi import Depends, Query
 from ascertain.core.errors import UnknownOperation
 from ascertain.core.model import State, WaitingOn
 from ascertain.runtime.receipt import Receipt
-from ascertain.runtime.searching import Wanted
+from ascertain.runtime.searching import How, Wanted
 
 from . import shown
 from .problems import ProblemError
@@ -23,6 +23,7 @@ COLUMNS = (
     "attempts", "lookups", "protection", "verified", "due_at", "confirmed_at", "confirmed_by",
     "next_step_en", "next_step_zh", "link",
 )  # fmt: skip
+Reviewed = Literal["any", "unknown", "duplicate", "accepted"]
 
 _Word = Annotated[str | None, Query(max_length=WORD)]
 
@@ -39,6 +40,11 @@ def wanted(
     person: _Word = None,
     state: Annotated[list[State] | None, Query(max_length=6)] = None,
     waiting_on: WaitingOn | None = None,
+    target: _Word = None,
+    protection: _Word = None,
+    found_by: Annotated[list[How] | None, Query(max_length=6)] = None,
+    reviewed: Reviewed | None = None,
+    own: bool = True,
     unsettled: bool | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
@@ -46,7 +52,7 @@ def wanted(
 ) -> Wanted:
     """Return what is looked for: the parameters of a list."""
     words = {"q": q, "key": key, "action": action, "ref": ref, "event": event, "run": run}
-    words |= {"title": title, "person": person}
+    words |= {"title": title, "person": person, "target": target, "protection": protection}
     for name, word in words.items():
         if word is not None and (not word or "\x00" in word):
             raise ProblemError("body_invalid", f"{name} is empty or no text", fields=[name])
@@ -54,6 +60,9 @@ def wanted(
         **{name: word for name, word in words.items() if word is not None},
         states=tuple(state) if state else None,
         waiting_on=waiting_on or None,
+        found_by=tuple(found_by) if found_by else None,
+        reviewed=reviewed,
+        own=own,
         unsettled=unsettled,
         since=_at("since", since),
         until=_at("until", until),

@@ -92,6 +92,12 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     text: str | None = None  # plain text within key or title
     unsettled: bool | None = None
     title: str | None = None  # plain text within the title
+    actions: Sequence[str] | None = None  # of one of these actions
+    no_actions: Sequence[str] | None = None  # of none of these
+    found_by: Sequence[str] | None = None  # done, and found out by one of these
+    not_found_by: Sequence[str] | None = None  # done, and found out by none of these
+    reviewed: str | None = None  # it has a review: of this road, or "any"
+    no_own: bool = False  # our own notices are left out
     until: str | None = None  # ids below this one
     newest: bool = False  # the newest first; `after` is the oldest bound then
     few: bool = False  # the namespace has few operations: they are found by it, and sorted

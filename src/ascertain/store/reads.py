@@ -40,6 +40,8 @@ USES = (
     *("find", "find_end", "find_namespace", "find_action", "find_key", "find_run", "find_event"),
     *("find_ref", "find_states", "find_waiting_on", "find_supersedes", "find_text"),
     *("find_open", "find_settled", "find_identity", "find_not_done", "find_few", "find_title"),
+    *("find_actions", "find_no_actions", "find_found_by", "find_not_found_by", "find_reviewed"),
+    "find_no_own",
     *("find_until", "find_open_until", "find_newest", "find_open_newest", "find_open_end"),
     *("find_count", "find_count_open", "find_count_settled", "find_count_not_done"),
     "find_count_end",
@@ -76,7 +78,11 @@ OPEN = (
     "find_count_not_done",
 )  # these begin with a status
 IDENTITY = {"namespace", "action", "key"}
-SAME = ("namespace", "action", "key", "run", "event", "ref", "supersedes", "waiting_on")
+SAME = (
+    "namespace", "action", "key", "run", "event", "ref", "supersedes", "waiting_on", "reviewed",
+)  # fmt: skip
+LISTS = ("actions", "no_actions", "found_by", "not_found_by")
+BAR = "\n"  # between the names of a list: in no name
 
 
 def _only_not_done(what: Filter) -> bool:
@@ -146,6 +152,12 @@ class SharedVerbs(ABC):
             names.append("states")
             padded = (states * len(State))[: len(State)]
             values |= {f"state{place}": state for place, state in enumerate(padded, 1)}
+        if what.no_own:
+            names.append("no_own")
+        for name in LISTS:
+            if (listed := getattr(what, name)) is not None:
+                names.append(name)
+                values |= {name: BAR.join(("", *listed, "")), "bar": BAR}
         for name in ("text", "title"):
             if text := getattr(what, name):
                 names.append(name)

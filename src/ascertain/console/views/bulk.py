@@ -17,7 +17,7 @@ from starlette.responses import Response
 from ascertain.console.forms import Form, back, form, inside
 from ascertain.console.glyphs import pill
 from ascertain.console.person import Person, Signed, own_page
-from ascertain.console.views.operations import KNOWN, Filters
+from ascertain.console.views.operations import filters_in
 from ascertain.console.views.reviews import Asking
 from ascertain.core.books import Bulk
 from ascertain.core.errors import AscertainError
@@ -134,12 +134,10 @@ def _meant(request: Request, me: Person, given: Form) -> Meant:
         found = Reviewing(ledger, serving.manners).find(me.caller.actor, limit=MOST, **chosen)
         open_ = [i.review.operation for i in found.items if i.group is not Group.SETTLED]
         return Meant(list(dict.fromkeys(open_)), found.next is not None or found.capped)
-    named = {n: v for n, v in fields.items() if n in Filters.__struct_fields__}
-    if named.get("state", "") not in KNOWN:
-        named.pop("state", None)
+    wanted = filters_in(query).wanted(me.reader)
     ids: list[str] = []
     until = time.monotonic() + GATHER_WITHIN
-    for page in Searching(ledger).all(Filters(**named).wanted(me.reader), MOST + 1):
+    for page in Searching(ledger).all(wanted, MOST + 1):
         ids += [receipt.id for receipt in page]
         if time.monotonic() > until:
             return Meant(ids[:MOST], more=True)

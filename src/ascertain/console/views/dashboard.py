@@ -10,8 +10,7 @@ from starlette.responses import Response
 from ascertain.console.alarms import alarms_of
 from ascertain.console.charts import bars
 from ascertain.console.person import Signed, own_page
-from ascertain.core.advice_words import tell
-from ascertain.core.contract import Class
+from ascertain.console.views.operations import Filters, classes
 from ascertain.core.figures import DAY, HOUR
 from ascertain.runtime.figures import Period
 from ascertain.runtime.loop import hop
@@ -43,23 +42,27 @@ async def dashboard(
         span = Span(now - long, now)
         whole = Period.of(span.since, span.until)
         shown = figures_of(serving, space, span, cast("Group", by))
+        since, until = me.reader.wall(whole.since), me.reader.wall(whole.until)
         counts = serving.spaces.figures.counts(
             space.namespace, whole, "day" if step == DAY else "hour"
         ).groups
         moments = range(whole.since, whole.until, step)
         parts = [_sum(counts, at, at + step) for at in moments]
-        report = serving.spaces.costs.report(space.namespace, span.since, span.until)[0]
+        report = serving.spaces.costs.report(space.namespace, whole.since, whole.until)[0]
         alarms, overdue = alarms_of(request.app, serving, me)
         return {
             "figures": shown, "moments": list(moments), "parts": parts, "report": report,
-            "alarms": alarms, "overdue": overdue,
+            "alarms": alarms, "overdue": overdue, "since": since, "until": until, "step": step,
         }  # fmt: skip
+
+    def listed(**given: str) -> str:
+        """Return the address of the operations that a number counts."""
+        return Filters(**given).but()
 
     found = await hop(read)
     return own_page(
         request, me, "dashboard.html", period=period, periods=list(PERIODS), by=by, bars=bars,
-        kinds=KINDS, classes=_classes(me.reader.lang),
-        **found,
+        kinds=KINDS, classes=classes(me.reader.lang), listed=listed, **found,
     )  # fmt: skip
 
 
@@ -71,8 +74,3 @@ def _sum(counts: dict[Any, dict[str, int]], since: int, until: int) -> tuple[int
         return sum(c.get(name, 0) for c in found for name in names)
 
     return of("done"), of("accepted"), of("unknown", "running"), of("not_done", "pending")
-
-
-def _classes(lang: str) -> dict[str, str]:
-    """Return the protection classes in words."""
-    return {one.value: tell(f"class.{one.name.lower()}", lang) for one in Class}

@@ -36,11 +36,13 @@ Text = Annotated[str, Query(max_length=255)]
 async def events(
     request: Request,
     me: Signed,
+    *,
     source: Text = "",
     state: Text = "",
+    since: Annotated[str, Query(max_length=16)] = "",
     before: Annotated[str, Query(max_length=600)] = "",
 ) -> Response:
-    """List the events, the newest first."""
+    """List the events, the newest first; those that are counted are all but test entries'."""
     serving: Serving = request.app.state.serving
     at, _, rest = before.partition(".")
     place = min(int(at), NEVER) if at.isdecimal() else NEVER
@@ -49,7 +51,8 @@ async def events(
     def read() -> list[tuple[EventLine, list[Made]]]:
         found = serving.store.ask(
             EventLine, "events_listed", namespace=me.namespace, source=source or None,
-            state=state or None, topic=None, subject=None, since=0, before_at=place,
+            state=state or None, topic=None, subject=None,
+            since=me.reader.day(since) or 0, before_at=place,
             before_source=name, before_id=ident, limit=LISTED,
         )  # fmt: skip
         return [(one, msgspec.json.decode(one.operations, type=list[Made])) for one in found]
@@ -60,7 +63,7 @@ async def events(
     address = str(request.base_url).rstrip("/")
     return own_page(
         request, me, "events.html", events=found, glyphs=GLYPHS, source=source,
-        state=state, more=more, url=serving.public_url or address,
+        state=state, since=since, more=more, url=serving.public_url or address,
     )  # fmt: skip
 
 

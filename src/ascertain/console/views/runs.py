@@ -25,11 +25,16 @@ GLYPHS = {
 
 @router.get("/runs")
 async def runs(
-    request: Request, me: Signed, after: Annotated[str, Query(max_length=64)] = ""
-) -> Response:
-    """List the runs, the newest first, each with where it stands."""
+    request: Request, me: Signed, after: Annotated[str, Query(max_length=64)] = "",
+    missing: Annotated[str, Query(max_length=1)] = "",
+) -> Response:  # fmt: skip
+    """List the runs, the newest first, each with where it stands; or the keys that are missing
+    past the time of their run."""
     serving: Serving = request.app.state.serving
     space = serving.space(me.namespace)
+    if missing:
+        late = await hop(serving.spaces.figures.missing, me.namespace, CELLS + 1)
+        return own_page(request, me, "runs.html", glyphs=GLYPHS, missing=late, cells=CELLS)
     at, _, ident = after.partition(".")
     place = (int(at), ident) if at.isdecimal() else None
 

@@ -315,12 +315,13 @@ async def alarms_now(request: Request, caller: Reader) -> Response:
     space = serving.space(caller.namespace)
     found = await hop(alarms, space.engine)
     now = await hop(serving.store.now)
-    made = [_alarm(serving, caller.namespace, alarm, now) for alarm in found]
+    made = [alarm_shown(serving, caller.namespace, alarm, now) for alarm in found]
     made.sort(key=lambda one: -notices.LEVELS.index(one.severity))
     return answer(Alarms(made))
 
 
-def _alarm(serving: Serving, namespace: str, alarm: Alarm, now: int) -> AlarmShown:
+def alarm_shown(serving: Serving, namespace: str, alarm: Alarm, now: int) -> AlarmShown:
+    """Return an alarm as it is shown."""
     notice = notices.Notice(
         kind=alarm.kind, subject="", namespace=namespace, since=alarm.since or now,
         action=alarm.action, key=alarm.key, owner=alarm.owner, run=alarm.run,

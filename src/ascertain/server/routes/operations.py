@@ -174,8 +174,11 @@ async def find(
     `q` looks for an id, key, effect reference, event or run among all there are, then for plain
     text in keys and titles: first among everything unsettled, then in the history, as far as
     `searched_to` says; `next` goes on from there. `person`: who is next, or has to do with its
-    review or approval. Without `since`, and without a word that an index leads to, a list goes
-    back 90 days. `total=true` counts, up to 10,000.
+    review or approval. `target` and `protection` are those of its action as it is declared here,
+    `-` is none. `found_by`: done, and found out so. `reviewed`: a person was asked, on whatever
+    road or on this one. `own=false` leaves our own notices out. Without `since`, and without a
+    word that an index leads to, a list of what may be settled goes back 90 days. `total=true`
+    counts, up to 10,000.
     """
     serving: Serving = request.app.state.serving
     searching = serving.space(caller.namespace).searching

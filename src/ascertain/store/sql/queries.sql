@@ -280,6 +280,33 @@ o.namespace || '' = :namespace;
 -- As find_namespace.
 o.action || '' = :action;
 
+-- name: find_actions
+-- One of a list, each between bars.
+replace(:actions, :bar || o.action || :bar, '') <> :actions;
+
+-- name: find_no_actions
+-- None of a list.
+replace(:no_actions, :bar || o.action || :bar, '') = :no_actions;
+
+-- name: find_no_own
+-- Without our own notices.
+substr(o.action, 1, 10) <> 'ascertain.';
+
+-- name: find_found_by
+-- As find_actions.
+s.state = 'done' and replace(:found_by, :bar || s.confirmed_by || :bar, '') <> :found_by;
+
+-- name: find_not_found_by
+-- As find_no_actions.
+s.state = 'done' and replace(:not_found_by, :bar || s.confirmed_by || :bar, '') = :not_found_by;
+
+-- name: find_reviewed
+-- By the index of reviews.
+exists (
+    select 1 from review as r
+    where r.operation = o.id and (:reviewed = 'any' or r.road = :reviewed)
+);
+
 -- name: find_key
 -- A key of any action.
 o.key = :key;

@@ -123,7 +123,10 @@ select
 from event e
 where namespace = :namespace
     and (cast(:source as text) is null or source = :source)
-    and (cast(:state as text) is null or state = :state)
+    and (
+        cast(:state as text) is null or state = :state
+        or (:state = 'counted' and state <> 'shown')
+    )
     and (cast(:topic as text) is null or topic = :topic)
     and (cast(:subject as text) is null or subject = :subject)
     and received_at >= :since

@@ -41,6 +41,13 @@ from cost
 where namespace = :namespace and at >= :since and at < :until
     and (at > :after_at or (at = :after_at and id > :after_id))
     and (:kind = '' or kind = :kind) and (:cause = '' or cause = :cause)
+    and (
+        :only = ''
+        or (:only = 'doubtful' and doubt = 1)
+        or (:only = 'unpriced' and amount = '' and (minutes = '' or :rate = ''))
+        or (amount <> '' and currency = :only)
+        or (amount = '' and minutes <> '' and :rate <> '' and :rate_currency = :only)
+    )
 order by at, id
 limit :limit;
 
