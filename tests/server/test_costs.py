@@ -159,8 +159,8 @@ def test_what_code_reports_is_entered_as_reported_and_never_stops_it(tmp_path: P
 
         assert write(name="x").done
         found = shop.ledger.store.ask(
-            Cost, "costs", namespace="default", since=0, until=2**62, after_at=-1, after_id="", only="", rate="", rate_currency="",
-            kind="", cause="", limit=9,
+            Cost, "costs", namespace="default", since=0, until=2**62, after_at=-1, after_id="",
+            kind="", cause="", only="", rate="", rate_currency="", limit=9,
         )  # fmt: skip
         assert [(c.amount, c.currency, c.cause, c.asset) for c in found] == [
             ("0.0000012345", "USD", "generation", "lamp/de"), ("", "", "call", ""),
