@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 import ascertain
 from ascertain import AsyncLedger, Done, NotDone, State
+from ascertain.runtime import loop
 from ascertain.runtime.loop import THREADS
 
 MANY = THREADS + 14
@@ -235,6 +236,36 @@ def test_a_decorated_coroutine_leaves_its_place_to_what_it_calls(tmp_path: Path)
         callers = [whole.submit(name=f"n{n}") for n in range(THREADS)]
         receipts = await asyncio.wait_for(asyncio.gather(*callers), 25)
         assert all(r.state is State.DONE for r in receipts)
+        await ledger.close()
+
+    asyncio.run(main())
+
+
+def test_a_burst_of_short_code_is_claimed_as_it_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most callers found no place free at that very time, were recorded first and claimed by a
+    commit of its own: that cost twice as much."""
+    monkeypatch.setattr(loop, "MOMENT", 20.0)  # however slow this machine is
+
+    async def main() -> None:
+        ledger = await ascertain.open_async(str(tmp_path / "ledger.db"))
+        put, recorded = ledger.engine.store.put, Counter[bool]()
+
+        def counted(change: Any, *then: Any) -> Any:
+            if getattr(change, "operation", None) is not None:
+                recorded[change.attempt is not None] += 1
+            return put(change, *then)
+
+        monkeypatch.setattr(ledger.engine.store, "put", counted)
+
+        @ledger.action("make", key="{name}", owner="anna")
+        def make(call: Any, *, name: str) -> Done:
+            return Done(ref=name)
+
+        receipts = await asyncio.gather(*(make.submit(name=f"n{n}") for n in range(MANY)))
+        assert all(r.state is State.DONE for r in receipts)
+        assert recorded == {True: MANY}
         await ledger.close()
 
     asyncio.run(main())

@@ -111,7 +111,8 @@ class AsyncAction(BoundAction):
         until, room = engine.until(wait), room_for(self.definition)
         driver = AsyncDriver(engine, room)
         try:
-            now = await room.at_once()  # else the intent is recorded, and claimed in its turn
+            # Where none is free the intent is recorded, and claimed in its turn.
+            now = await room.soon(on_loop(engine, until))
             alone = options.only_here or self.definition.declared.store_input != "all"
             if alone and not now and not await self._there(options.key or intent.key):
                 now = await room.wait()  # before it is recorded: a worker would try it in vain

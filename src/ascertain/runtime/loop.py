@@ -19,6 +19,7 @@ from ascertain.store.base import Posted, Posting, Store, Written
 T = TypeVar("T")
 A = TypeVar("A", Written, Posted)
 THREADS = 16  # ledger steps under way at once in one process
+MOMENT = 0.25  # seconds in which short code of a burst of callers has had its turn
 
 
 class Threads:
@@ -44,11 +45,14 @@ class Room:
         self._needed, self._held = needed, False
         self.until: float | None = None  # time of the loop until which it is waited for
 
-    async def at_once(self) -> bool:
-        """Take one that is free, without waiting; return whether there is one."""
-        if self._needed and not self._held and _places_here().locked():
-            return False
-        return await self.wait()
+    async def soon(self, until: float) -> bool:
+        """Take one that is free within a moment, and before a time of the loop; return whether
+        there is one. What is recorded first and claimed then costs twice as much."""
+        later, self.until = self.until, min(until, asyncio.get_running_loop().time() + MOMENT)
+        try:
+            return await self.wait()
+        finally:
+            self.until = later
 
     async def wait(self) -> bool:
         """Take one once it is free; return whether there is one, which is false only where the
