@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ascertain import Ledger, from_config
+from ascertain import Ledger, StoreUnavailable, from_config
 from ascertain.runtime.recovery import taking_in
 from server.hooked import body, effects, event, hooked, send, settled
 from server.house import Home
@@ -157,6 +157,22 @@ def test_a_worker_thread_of_an_application_takes_events_up(
         ledger.start_worker(every=0.05)
         until(lambda: effects(target) == {"7-a": 1})
         assert event(home, "shop", "e1")["state"] == "processed"
+
+
+def test_a_store_that_fails_ends_no_worker_of_an_application(
+    home: Home, tmp_path: Path, target: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paid(home, "e1", number=7, lines=["a"])
+
+    def down(*_: Any, **__: Any) -> Any:
+        raise StoreUnavailable("the database is being restarted")
+
+    with application(tmp_path) as ledger:
+        with monkeypatch.context() as broken:
+            broken.setattr(ledger.store, "ask", down)
+            assert taking_in(ledger.engine) == 0
+            assert "restarted" in " ".join(ledger.sweep().errors), "which the worker tells"
+        assert taken(home, ledger, "e1")["state"] == "processed"
 
 
 def test_of_several_applications_one_takes_an_event_up(

@@ -83,12 +83,16 @@ Sweeping = Generator[Asked, Any, Report]
 
 def taking_in(engine: Engine) -> int:
     """Process events that are due for the hooks of a ledger's configuration: those that ask for
-    flows are made into operations only where their code is. Returns how many."""
+    flows are made into operations only where their code is. Returns how many; none where the
+    store fails, which the sweep after it says."""
     if not engine.hooks:
         return 0
     from .intake import Intake  # with the extra that hooks need
 
-    return Intake(engine.store, {engine.namespace: engine}, engine.hooks).process()
+    try:
+        return Intake(engine.store, {engine.namespace: engine}, engine.hooks).process()
+    except StoreError:  # an event that was taken is due again soon
+        return 0
 
 
 def sweeping(
