@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ascertain.console.did import told
 from ascertain.console.glyphs import PILLS
 from ascertain.console.reader import Reader, catalogue, preferred, reader_of
 
@@ -47,6 +48,38 @@ def test_every_glyph_is_drawn_and_has_its_words() -> None:
     drawn = set(re.findall(r'id="i-(\w+)"', (folder / "icons.html").read_text("utf-8")))
     assert set(PILLS) <= drawn
     assert all(english and chinese for english, chinese in PILLS.values())
+
+
+@pytest.mark.parametrize(
+    ("did", "text", "english", "chinese"),
+    [
+        ("review.decide", "there: done 17", "it is there: done #17", "已存在：已完成 #17"),
+        (
+            "operation.renew", "not_done/unauthorized, waits on authorization",
+            "not done, not authorized, waits for an authorization",
+            "未执行、未获授权、待恢复授权",
+        ),
+        ("review.take", "not taken", "not taken", "未接手"),
+        (
+            "review.snooze", f"taken by ben, put off until {MOMENT}",
+            "taken by ben, put off until 30 Nov 2025, 00:00",
+            "由 ben 接手，暂缓至 2025 年 11 月 30 日 00:00",
+        ),
+        ("target.pause", "paused", "paused", "已暂停"),
+        ("bulk.plan", "look_up: 3 of 5", "ask the target: 3 of 5", "查询目标系统: 3 / 5"),
+        ("bulk.end", "done 3, refused 1", "carried out 3, was not possible 1",
+         "已处理 3, 无法处理 1"),
+        ("member.set", "admin decides", "may administer, decides reviews", "可管理、可判断核查"),
+        ("event.process", "failed", "needs a fix", "需修正"),
+        ("person.edit", "done", "done", "done"),  # a name
+        ("operation.repeat", "operation 0abc", "operation 0abc", "operation 0abc"),
+    ],
+)  # fmt: skip
+def test_what_an_audit_line_changed_is_said_in_words(
+    did: str, text: str, english: str, chinese: str
+) -> None:
+    assert told(did, text, Reader(lang="en")) == english
+    assert told(did, text, Reader(lang="zh")) == chinese
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,20 @@
-"""What somebody did, in the words of the audit page; the code stands beside them. Pure data."""
+"""What somebody did, and what it changed, in the words of the audit page. Pure."""
 
 from __future__ import annotations
+
+import re
+
+from ascertain.core.words import LANGUAGES
+
+from .reader import Reader
 
 DID: dict[str, tuple[str, str]] = {
     "approval.approve": ("approved a request", "批准了请求"),
     "approval.edit": ("changed a text: a new version", "改成了新版本"),
     "approval.reject": ("rejected a request", "驳回了请求"),
     "approval.respond": ("sent a request back", "退回了请求"),
+    "asset.accepted": ("accepted an asset", "验收通过了资产"),
+    "asset.rejected": ("rejected an asset", "验收未通过资产"),
     "bulk.cancel": ("dropped a bulk plan", "取消了批量计划"),
     "bulk.end": ("a bulk action ended", "批量处理结束"),
     "bulk.plan": ("planned a bulk action", "制定了批量计划"),
@@ -45,3 +53,110 @@ DID: dict[str, tuple[str, str]] = {
     "token.new": ("made a token", "创建了令牌"),
     "token.revoke": ("revoked a token", "吊销了令牌"),
 }
+
+_STATES = {
+    "unknown": ("outcome unknown", "结果不明"),
+    "running": ("under way", "执行中"),
+    "pending": ("waiting", "待执行"),
+    "accepted": ("accepted", "已受理"),
+    "done": ("done", "已完成"),
+    "not_done": ("not done", "未执行"),
+}
+_REASONS = {
+    "invalid": ("the input is invalid", "输入无效"),
+    "unauthorized": ("not authorized", "未获授权"),
+    "rejected": ("rejected", "被拒绝"),
+    "gave_up": ("no attempt is left", "尝试次数用尽"),
+    "superseded": ("replaced by a newer version", "已被新版本取代"),
+    "failed_after_acceptance": ("failed after it was accepted", "受理后失败"),
+    "left": ("left, outcome unknown", "已放弃，结果仍不明"),
+}
+_WAITS = {
+    "clock": ("waits for its time", "等待到时"),
+    "approval": ("waits for an approval", "待审批"),
+    "review": ("waits for a person", "待人工核查"),
+    "input": ("waits for a corrected input", "待修正输入"),
+    "authorization": ("waits for an authorization", "待恢复授权"),
+    "target": ("waits for the target", "等待目标系统"),
+}
+_ANSWERS = {
+    "there": ("it is there", "已存在"),
+    "not_there": ("it is not there", "不存在"),
+    "cannot_tell": ("cannot tell", "无法判断"),
+    "leave": ("give up", "放弃"),
+    "duplicate_settled": ("the second one is dealt with", "多出的一份已处理"),
+}
+# What stands before and after, by what it is about.
+_CODES = {
+    "asset": {
+        "accepted": ("accepted", "验收通过"), "rejected": ("rejected", "验收未通过"),
+    },
+    "bulk": {
+        "planned": ("planned", "已制定"), "running": ("under way", "处理中"),
+        "cancelled": ("stopped", "已取消"), "done": ("carried out", "已处理"),
+        "refused": ("was not possible", "无法处理"), "changed": ("changed meanwhile", "期间有变化"),
+        "stumbled": ("could not be done", "处理出错"),
+        "look_up": ("ask the target", "查询目标系统"), "take": ("take on", "接手"),
+        "hand_over": ("hand over", "转交"), "leave": ("give up", "放弃"),
+        "renew": ("go on after renewal", "授权更新后继续"), "snooze": ("put off", "暂缓"),
+        "of": ("of", "/"),
+    },
+    "event": {
+        "failed": ("needs a fix", "需修正"), "received": ("received", "已接收"),
+    },
+    "member": {
+        "viewer": ("may look", "可查看"), "operator": ("may submit and pause", "可提交、可暂停"),
+        "admin": ("may administer", "可管理"), "decides": ("decides reviews", "可判断核查"),
+        "approves": ("approves requests", "可审批"),
+        "overrides": ("may act without proof", "可在无证据时执行"),
+    },
+    "namespace": {"operations": ("operations", "项操作")},
+    "target": {
+        "open": ("may be acted on", "可以执行"), "paused": ("paused", "已暂停"),
+        "closed": ("does not answer", "无响应"), "trying": ("is being tried", "试探中"),
+    },
+}  # fmt: skip
+_STANDS = re.compile(r"(?:(\w+): )?([a-z_]+)(?:/([a-z_]+))?(?: (.*?))?(?:, waits on ([a-z]+))?")
+_HELD = re.compile(r"(?:taken by (.+?)|not taken)(?:, put off until (\d+))?")
+
+
+def told(did: str, text: str, reader: Reader) -> str:
+    """Return what stands before or after in an audit line, in the reader's words."""
+    place, about = LANGUAGES.index(reader.lang), did.partition(".")[0]
+    if about in ("operation", "review"):
+        return _held(text, reader) or _stands(text, reader)
+    words = _CODES.get(about, {})
+
+    def said(found: re.Match[str]) -> str:
+        return words[found[0]][place] if found[0] in words else found[0]
+
+    if about == "member":
+        return reader.comma.join(re.sub(r"[a-z_]+", said, one) for one in text.split())
+    return re.sub(r"[a-z_]+", said, text)
+
+
+def _stands(text: str, reader: Reader) -> str:
+    read, place = _STANDS.fullmatch(text), LANGUAGES.index(reader.lang)
+    if read is None or read[2] not in _STATES:
+        return text
+    answer, state, reason, ref, waits = read.groups()
+    parts = [_STATES[state][place] + (f" #{ref}" if ref else "")]
+    if reason:
+        parts.append(_REASONS.get(reason, (reason, reason))[place])
+    if waits:
+        parts.append(_WAITS.get(waits, (waits, waits))[place])
+    found = reader.comma.join(parts)
+    return f"{_ANSWERS[answer][place]}{reader.colon}{found}" if answer in _ANSWERS else found
+
+
+def _held(text: str, reader: Reader) -> str:
+    read = _HELD.fullmatch(text)
+    if read is None:
+        return ""
+    english = reader.lang == "en"
+    who = (f"taken by {read[1]}", f"由 {read[1]} 接手") if read[1] else ("not taken", "未接手")
+    found = who[not english]
+    if read[2]:
+        until = reader.time(int(read[2]), 0)
+        found += f", put off until {until}" if english else f"，暂缓至 {until}"
+    return found

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from ascertain.console.did import DID
+from ascertain.console.did import DID, told
 from ascertain.console.person import Signed, own_page
 from ascertain.core.rights import Right
 from ascertain.runtime.audit import FIRST_MOMENT, LAST_MOMENT, Wanted
@@ -46,6 +46,7 @@ async def audit(
     more = found[LISTED - 1].id if len(found) > LISTED else ""
     return own_page(
         request, me, "audit.html", lines=found[:LISTED], did=DID, file=file,
+        said=lambda did, text: told(did, text, me.reader),
         given={**words, **days},
         more=_address("/audit", **words, **days, after=more) if more else "",
     )  # fmt: skip
