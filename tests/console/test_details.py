@@ -17,10 +17,12 @@ from ascertain.console.assumed import MEANINGS, assumed
 from ascertain.console.did import DID
 from ascertain.console.hiding import MARK, hidden, hidden_facts
 from ascertain.console.reader import Reader
+from ascertain.console.timeline import timeline
 from ascertain.core import intake
 from ascertain.core.candidates import Candidate, Fact
 from ascertain.core.contract import Terms
 from ascertain.runtime.audit import FIRST_MOMENT, LAST_MOMENT, Wanted
+from ascertain.runtime.desk import Entry
 from ascertain.store.base import Posting
 from console.conftest import CONFIG, Browser, Office
 from server.house import house
@@ -444,7 +446,9 @@ def test_a_target_says_what_its_contracts_permit(office: Office, lang: str) -> N
         assert words in page
     page = anna.get("/contracts/shop.order")
     assert "repeat.keeps" in page
-    assert "24h" in page
+    assert {"en": "1 d", "zh": "1 天"}[lang] in page
+    assert {"en": "2 s", "zh": "2 秒"}[lang] in page
+    assert "True" not in page
     anna.get("/contracts/no.such", 404)
 
 
@@ -459,6 +463,24 @@ def test_every_assumption_that_may_be_printed_is_said_in_words() -> None:
     assert assumed(terms, Reader(lang="en"))[0].endswith("30 s after the time for sending is over")
     assert "30 秒内" in assumed(terms, Reader(lang="zh"))[0]
     assert "ok.when" in assumed(terms, Reader(lang="zh"))[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "shows", "source"),
+    [
+        ("finding", "done", "target"),
+        ("finding", "unknown", "record"),  # no answer came
+        ("decision", "unknown", "person"),
+        ("review", "", "person"),
+        ("expired", "unknown", "rule"),
+        ("restored", "unknown", "rule"),
+        ("superseded", "", "record"),
+    ],
+)
+def test_every_line_of_the_evidence_says_its_source(kind: str, shows: str, source: str) -> None:
+    says = {"en": "x", "zh": "x"}
+    seen = Entry(at=1, kind=kind, shows=shows, attempt=None, by="", says=says, data={})
+    assert [line.source for line in timeline([seen], [], "en")] == [source]
 
 
 def test_what_is_missing_is_said_on_the_first_page(office: Office, anna: Browser) -> None:

@@ -28,6 +28,9 @@ SOURCES = {
     "approval": ("apv", "person"),
     "renewed": ("apv", "person"),
     "note": ("apv", "person"),
+    "review": ("apv", "person"),
+    "expired": ("rec", "rule"),  # nobody said so: its time was over
+    "restored": ("rec", "rule"),
 }
 KINDS = {
     Kind.EXECUTE: ("Attempt {n} begins.", "第 {n} 次尝试开始。"),
@@ -96,7 +99,7 @@ def _begun(attempts: Sequence[Attempt], first: int | None, lang: str) -> list[Li
 
 def _seen(number: int, entry: Entry, first: int | None, lang: str, *, raw: str) -> Line:
     glyph, source = SOURCES.get(entry.kind, ("rec", "record"))
-    if entry.shows == "unknown" and not entry.data.get("status"):
+    if source == "target" and entry.shows == "unknown" and not entry.data.get("status"):
         source = "record"  # no answer came: that is what we saw
     return Line(
         at=entry.at,

@@ -212,7 +212,7 @@ def problems(c: Contract) -> list[str]:
     found = []
     if not re.fullmatch(r"[a-z0-9_]+(\.[A-Za-z0-9_]+)+", c.id):
         found.append("id must look like vendor.operation")
-    for name, value in _durations(c).items():
+    for name, value in durations(c).items():
         try:
             if value is not None and duration(value, name) >= FOREVER and "keeps" not in name:
                 found.append(f"{name} cannot be forever: leave it out where no limit is known")
@@ -253,7 +253,8 @@ def _unreadable(c: Contract) -> list[str]:
     return found
 
 
-def _durations(c: Contract) -> dict[str, str | None]:
+def durations(c: Contract) -> dict[str, str | None]:
+    """Return the durations that a contract states, by where they stand."""
     return {
         "repeat.keeps": c.repeat.keeps,
         "lookup.lag": c.lookup.lag if c.lookup else None,

@@ -15,6 +15,7 @@ from ascertain.console.person import Signed, own_page
 from ascertain.console.reader import Reader
 from ascertain.contracts import catalogue
 from ascertain.core.advice import Moment, moments
+from ascertain.core.contract import duration, durations
 from ascertain.core.model import Record
 from ascertain.core.rights import Right
 from ascertain.runtime.action import Definition
@@ -118,7 +119,8 @@ async def contract(contract: str, request: Request, me: Signed) -> Response:
             raise ProblemError("unknown", f"there is no contract {contract!r}")
         engine = serving.space(me.namespace).engine
         by = sorted(n for n, d in engine.actions.items() if d.terms.contract.id == contract)
-        return {"it": explained(found, here=contract in own), "actions": by}
+        spans = {n: me.reader.span(duration(v)) for n, v in durations(found).items() if v}
+        return {"it": explained(found, here=contract in own), "actions": by, "spans": spans}
 
     return own_page(request, me, "contract.html", **(await hop(read)))
 
