@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from msgspec.structs import replace
 import ascertain
 from ascertain import AsyncLedger, Done, NotDone, State
 from ascertain.runtime import loop
-from ascertain.runtime.loop import THREADS
+from ascertain.runtime.loop import THREADS, threads
 
 MANY = THREADS + 14
 
@@ -269,3 +271,40 @@ def test_a_burst_of_short_code_is_claimed_as_it_is_recorded(
         await ledger.close()
 
     asyncio.run(main())
+
+
+def test_each_loop_of_a_process_has_its_own_threads(tmp_path: Path) -> None:
+    """Two shared them, and each claimed as much as there were: half of it waited, claimed."""
+    go, began = threading.Event(), Counter[str]()
+
+    async def main(mine: str) -> list[Any]:
+        ledger = await ascertain.open_async(str(tmp_path / f"{mine}.db"))
+
+        @ledger.action("make", key="{name}", owner="anna")
+        def make(call: Any, *, name: str) -> Done:
+            began[mine] += 1
+            assert go.wait(15)
+            return Done(ref=name)
+
+        callers = [asyncio.create_task(make.submit(name=f"n{n}")) for n in range(THREADS)]
+        await until(ledger, {State.RUNNING: THREADS})
+        while began[mine] < THREADS and not go.is_set():
+            await asyncio.sleep(0.01)
+        receipts = await asyncio.gather(*callers)
+        await ledger.close()
+        return receipts
+
+    with ThreadPoolExecutor(2) as both:
+        ends = [both.submit(asyncio.run, main(mine)) for mine in ("one", "two")]
+        deadline = time.monotonic() + 12
+        while began.total() < 2 * THREADS and time.monotonic() < deadline:
+            time.sleep(0.01)
+        there = began.total()
+        go.set()
+        assert all(r.state is State.DONE for end in ends for r in end.result())
+    assert there == 2 * THREADS
+
+    async def after() -> bool:
+        return threads.here() is not None and any(one.is_closed() for one in threads.places)
+
+    assert not asyncio.run(after()), "loops that have ended are not kept"

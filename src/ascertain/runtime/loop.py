@@ -18,7 +18,7 @@ from ascertain.store.base import Posted, Posting, Store, Written
 
 T = TypeVar("T")
 A = TypeVar("A", Written, Posted)
-THREADS = 16  # ledger steps under way at once in one process
+THREADS = 16  # ledger steps under way at once in one process; plain code, for one loop
 MOMENT = 0.25  # seconds in which short code of a burst of callers has had its turn
 
 
@@ -29,6 +29,32 @@ class Threads:
     def __init__(self) -> None:
         """Start without a thread."""
         self.steps = ThreadPoolExecutor(THREADS, thread_name_prefix="ascertain-aio")
+        self.places: WeakKeyDictionary[asyncio.AbstractEventLoop, Places] = WeakKeyDictionary()
+
+    @property
+    def code(self) -> ThreadPoolExecutor:
+        """Where plain functions of actions run for the running loop."""
+        return self.here().code
+
+    def here(self) -> Places:
+        """Return the places of the running loop."""
+        loop = asyncio.get_running_loop()
+        found = self.places.get(loop)
+        if found is None:
+            for other in self.places.keyrefs():  # a semaphore keeps its loop
+                if (ended := other()) is not None and ended.is_closed():
+                    self.places.pop(ended, None)
+            found = self.places[loop] = Places()
+        return found
+
+
+class Places:
+    """Threads for plain code of one loop's callers, and who waits for one of them. Other loops
+    of the process have their own: whoever has a place here finds a thread free."""
+
+    def __init__(self) -> None:
+        """Start without a thread."""
+        self.free = asyncio.Semaphore(THREADS)
         self.code = ThreadPoolExecutor(THREADS, thread_name_prefix="ascertain-code")
 
 
@@ -60,7 +86,7 @@ class Room:
         if self._needed and not self._held:
             try:
                 async with asyncio.timeout_at(self.until):
-                    await _places_here().acquire()
+                    await threads.here().free.acquire()
             except TimeoutError:
                 return False
             self._held = True
@@ -70,7 +96,7 @@ class Room:
         """Give it to the next one, if there is one to give."""
         if self._held:
             self._held = False
-            _places_here().release()
+            threads.here().free.release()
 
 
 async def hop(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
@@ -197,17 +223,6 @@ class Landings:
         self._called = False  # first: what is added from now on calls again
         while self._landed:
             self._landed.popleft().wake()
-
-
-_places: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
-
-
-def _places_here() -> asyncio.Semaphore:
-    loop = asyncio.get_running_loop()
-    found = _places.get(loop)
-    if found is None:
-        found = _places[loop] = asyncio.Semaphore(THREADS)
-    return found
 
 
 _landings: WeakKeyDictionary[asyncio.AbstractEventLoop, Landings] = WeakKeyDictionary()
