@@ -96,7 +96,10 @@ def test_a_chinese_reader_is_told_in_chinese_what_went_wrong(office: Office, tar
     office.submit("draft", name="lamp")
     review = re.search(r'action="(/review/[^"]+)"', li.get("/review"))[1]
     li.send(review, do="there", seen=li.field("seen"), why="已看到")  # which one is not said
-    assert re.search(r'role="alert">.*?<span>[\u4e00-\u9fff]', li.page)
+    said = re.search(r'role="alert">.*?<span>([^<]*)', li.page)
+    assert said is not None
+    assert said[1] == "操作“lamp”：请填写已存在对象的引用，以便确认它是由此操作产生的。"
+    assert "此空间中没有批次“spring”。" in li.get("/runs/spring", 404)
 
 
 def test_who_decides_second_sees_who_was_first(office: Office, anna: Browser, target: Shop) -> None:

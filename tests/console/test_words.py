@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 
+from ascertain.console.details import DETAILS, in_chinese
 from ascertain.console.did import told
 from ascertain.console.glyphs import PILLS
 from ascertain.console.reader import Reader, catalogue, preferred, reader_of
@@ -134,3 +136,75 @@ def test_times_are_shown_in_the_readers_zone(lang: str, at: int, shown: str) -> 
 def test_durations_are_shown_in_words(span: int, english: str, chinese: str) -> None:
     assert Reader(lang="en").age(span) == english
     assert Reader(lang="zh").age(span) == chinese
+
+
+# Where messages come from that a form or an event meets.
+_SAYERS = (
+    *("console/forms", "console/person", "console/views/approvals", "console/views/audit"),
+    *("console/views/bulk", "console/views/operation", "console/views/people"),
+    *("console/views/runs", "console/views/events", "console/views/start"),
+    *("console/views/reviews", "console/views/targets", "runtime/reviewing", "runtime/deciding"),
+    *("runtime/approving", "runtime/people", "runtime/tokens", "runtime/bulk", "runtime/links"),
+    *("core/people", "runtime/gates", "runtime/mapping", "runtime/intake", "core/intake"),
+    *("runtime/action", "core/keys"),
+)
+_ERRORS = re.compile(r"\w*(Error|Refused|Conflict|NotAllowed|Failed|NotAnEvent|UnknownAction)")
+# Nobody meets these in a form: they are of a declaration, of code, or of the API alone.
+_NO_FORM = re.compile(
+    r"operation 1: 1(; look again)?$|name the person who decides|a role is one of"
+    r"|name the namespace, or|'1' is never|bulk action 1 (cannot be run: 1$|is 1: there)"
+    r"|an expression has|'1' is no (JMESPath|place)"
+    r"|(key|1|action 1: (1$|it is sent|its)|its key function|unknown input)"
+)
+
+
+def messages() -> set[str]:
+    """What the errors of these modules say; in place of each value stands a 1."""
+    found: set[str] = set()
+    source = Path(__file__).parents[2] / "src" / "ascertain"
+    for name in _SAYERS:
+        for node in ast.walk(ast.parse((source / f"{name}.py").read_text("utf-8"))):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            if not _ERRORS.fullmatch(node.func.id):
+                continue
+            for said in node.args:
+                if isinstance(said, ast.JoinedStr):
+                    parts = [
+                        str(part.value) if isinstance(part, ast.Constant)
+                        else "'1'" if part.conversion == ord("r") else "1"
+                        for part in said.values
+                        if isinstance(part, ast.Constant | ast.FormattedValue)
+                    ]  # fmt: skip
+                    found.add("".join(parts))
+                elif isinstance(said, ast.Constant) and " " in str(said.value):
+                    found.add(str(said.value))
+    return found
+
+
+def test_what_an_error_says_in_a_form_is_said_in_chinese() -> None:
+    said = messages()
+    assert len(said) > 70
+    left = {one for one in said if not in_chinese(one) and not _NO_FORM.match(one)}
+    assert left == set()
+
+
+def test_every_chinese_detail_is_of_a_message() -> None:
+    whole = messages() | {
+        "name the role that consents (1)", "give the reason for the risk",
+        "something newer is known; look again",
+        "something newer is known: 1 said '1', and it is done now; look again",
+        "bulk action 1 cannot be run: its plan is older than 15 minutes: plan it again",
+        "action a: unknown input x. It takes b", "action a: missing input x. It takes b",
+        "action a: unknown input y; missing input x. It takes b",
+    }  # fmt: skip
+    bare = whole | {one.removeprefix("operation 1: ") for one in whole}
+    for pattern, chinese in DETAILS:
+        assert any(re.fullmatch(pattern, one) for one in bare), pattern
+        assert re.search("[\u4e00-\u9fff]", chinese)
+
+
+def test_a_message_about_an_operation_names_it_in_chinese() -> None:
+    said = "operation lamp/v1: this review is closed; look at the operation"
+    assert in_chinese(said) == "操作“lamp/v1”：此项核查已结束：请查看对应的操作。"
+    assert in_chinese("something else") == in_chinese("operation x: something else") == ""

@@ -17,6 +17,7 @@ from ascertain.core.intake import why_in
 from ascertain.server.problems import WORDS, Problem, ProblemError
 from ascertain.server.serving import Serving
 
+from .details import in_chinese
 from .forms import YEAR, remembered
 from .reader import THEMES, Reader, reader_of
 
@@ -44,17 +45,25 @@ def environment(lang: str) -> jinja2.Environment:
     )
     translations = Reader(lang=lang).translations()
     made.install_gettext_translations(translations, newstyle=True)  # type: ignore[attr-defined]
-    made.filters["why"] = partial(why_in, lang)
+    made.filters["why"] = partial(_why, lang)
     made.filters["told"] = partial(_told, lang)
     made.globals["static"] = lambda name: f"/static/{name}?{static(name)[1]}"
     return made
 
 
 def _told(lang: str, error: Exception | str) -> str:
-    """Return what went wrong: an error's own words are English, so a Chinese reader is told the
-    sentence of its code before them."""
+    """Return what went wrong: an error's own words are English, so a Chinese reader is told them
+    in Chinese where they are known, and else the sentence of its code before them."""
+    if lang == "zh" and (chinese := in_chinese(str(error))):
+        return chinese
     code = getattr(error, "code", "") if lang == "zh" else ""
     return f"{WORDS[code][1]} {error}" if code in WORDS else str(error)
+
+
+def _why(lang: str, why: str) -> str:
+    """Return why nothing came of an event."""
+    said = why_in(lang, why)
+    return in_chinese(why) or said if lang == "zh" and said == why else said
 
 
 def reader(request: Request, *, lang: str = "", zone: str = "") -> Reader:
@@ -101,8 +110,7 @@ def problem_page(request: Request, answer: Response) -> Response:
     problem = msgspec.json.decode(answer.body, type=Problem)
     who = reader(request)
     title = problem.title_zh if who.lang == "zh" else problem.title
-    made = page(
-        request, "told.html", answer.status_code, reader=who, head=title, text=problem.detail
-    )
+    detail = (in_chinese(problem.detail) if who.lang == "zh" else "") or problem.detail
+    made = page(request, "told.html", answer.status_code, reader=who, head=title, text=detail)
     made.headers.update({n: v for n, v in answer.headers.items() if n == "retry-after"})
     return made
