@@ -17,7 +17,7 @@ from ascertain.runtime.recovery import taking_in
 from server.hooked import body, effects, event, hooked, send, settled
 from server.house import Home
 from server.processes import process, until
-from server.signing import shopify
+from server.signing import SECRET, b64, mac, shopify
 from server.target import Shop
 
 CONFIG = """
@@ -173,6 +173,29 @@ def test_a_store_that_fails_ends_no_worker_of_an_application(
             assert taking_in(ledger.engine) == 0
             assert "restarted" in " ".join(ledger.sweep().errors), "which the worker tells"
         assert taken(home, ledger, "e1")["state"] == "processed"
+
+
+def test_a_shopify_flow_action_waits_for_the_code_of_a_flow(
+    tmp_path: Path, target: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server, which has it not, said that it failed, and nobody took it up."""
+    mapped = CONFIG.replace("orders/paid", "flow.action").replace("body.", "body.properties.")
+    data = body(action_run_id="run-1", properties={"number": 7, "lines": ["a"]}, handle="x")
+    headers = {"X-Shopify-Hmac-Sha256": b64(mac(SECRET, data))}
+
+    def asked() -> Any:
+        answer = send(home, "/hooks/shop/flow-action", data, headers)
+        assert answer.status_code == (200 if answer.json()["done"] else 202), answer.text
+        return answer.json()
+
+    with hooked(tmp_path, target, monkeypatch, mapped) as home, application(tmp_path) as ledger:
+        assert not asked()["done"]
+        assert "the flow 'ship' is code" in event(home, "shop", "run-1")["why"]
+        assert taken(home, ledger, "run-1")["state"] == "processed"
+        [operation] = asked()["operations"]
+        until(lambda: (ledger.recover(), asked()["done"])[1])
+        assert ledger.get(operation).state == "done"
+    assert effects(target) == {"7-a": 1}
 
 
 def test_of_several_applications_one_takes_an_event_up(

@@ -155,7 +155,7 @@ class Intake:
             try:
                 found = self._wanted(engine, event)
             except UnknownAction as error:
-                endings.append(self._later(event, str(error)))
+                endings.append(self.later(event, str(error)))
             except StoreError:
                 raise
             except Exception as error:  # noqa: BLE001 - a person is next; its neighbours go on
@@ -258,7 +258,7 @@ class Intake:
         """Return what is written once an event's operations are recorded, or some cannot be."""
         return self.ending(event, "failed" if wrong else "processed", "; ".join(wrong), made)
 
-    def _later(self, event: Event, why: str) -> Posting:
+    def later(self, event: Event, why: str) -> Posting:
         """Put an event off that cannot be processed here: another process may know how."""
         delay = min(SECOND << min(event.tries, 12), LONGEST_DELAY)
         return Posting((("event_postpone", {

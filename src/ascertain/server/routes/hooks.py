@@ -9,12 +9,14 @@ import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from ascertain.core.errors import AscertainError
+from ascertain.core.books import Event
+from ascertain.core.errors import AscertainError, UnknownAction
 from ascertain.core.intake import NotAnEvent
 from ascertain.core.model import SECOND, State
 from ascertain.runtime.intake import Made, checked, said
 from ascertain.runtime.loop import hop, posted
 from ascertain.runtime.mapping import MappingFailed
+from ascertain.runtime.receipt import Receipt
 from ascertain.server.messages import JSON, answer, documented
 from ascertain.server.problems import ProblemError, problem_answer, problem_of
 from ascertain.server.receiving import Received, Receiving
@@ -126,13 +128,17 @@ async def flow_action(name: str, request: Request) -> Response:
     serving: Serving = request.app.state.serving
     hook, arrived = await serving.receiving.signed(name, request.scope, request.receive)
     intake = serving.intake
-    await intake.receive(hook, arrived, hold=FLOW_HOLD)
+    new = await intake.receive(hook, arrived, hold=FLOW_HOLD)
     event = await hop(intake.event, hook.namespace, hook.name, arrived.event)
     assert event is not None
     space = serving.space(hook.namespace)
     try:
         found = intake.evaluated(event)
         wanted = [checked(space.engine, plan, intake.store.now()) for plan in found.plans]
+    except UnknownAction as error:  # a flow, whose code a worker has
+        if new:
+            await posted(serving.store, intake.later(event, said(error)))
+        return await _elsewhere(serving, event)
     except (MappingFailed, NotAnEvent, AscertainError) as error:  # e.g. its body is gone
         await posted(serving.store, intake.ending(event, "failed", said(error)))
         raise ProblemError("body_invalid", f"hook {name}: {said(error)}") from error
@@ -150,7 +156,7 @@ async def flow_action(name: str, request: Request) -> Response:
     return await _settled(serving, event, tasks)
 
 
-async def _settled(serving: Serving, event: Any, tasks: list[asyncio.Future[Any]]) -> Response:
+async def _settled(serving: Serving, event: Event, tasks: list[asyncio.Future[Any]]) -> Response:
     """Wait for operations within the bound and say where they stand; they go on without us."""
 
     async def all_of_them() -> list[Any]:
@@ -171,9 +177,23 @@ async def _settled(serving: Serving, event: Any, tasks: list[asyncio.Future[Any]
     for one in receipts:
         if isinstance(one, BaseException):
             raise one
+    return _stands(event, receipts)
+
+
+async def _elsewhere(serving: Serving, event: Event) -> Response:
+    """Say where an event stands that a worker takes up."""
+    if event.state == "failed":
+        raise ProblemError("body_invalid", f"hook {event.source}: {event.why}")
+    ledger = serving.space(event.namespace).ledger
+    made = msgspec.json.decode(event.operations or "[]", type=list[Made])
+    return _stands(event, [await hop(ledger.get, one.operation) for one in made])
+
+
+def _stands(event: Event, receipts: list[Receipt]) -> Response:
+    for one in receipts:
         if one.state is State.NOT_DONE:
             raise ProblemError("body_invalid", f"operation {one.key}: {one.next_step['en']}")
-    done = all(one.state is State.DONE for one in receipts)
+    done = bool(receipts) and all(one.state is State.DONE for one in receipts)
     ids = [one.id for one in receipts]
     told = FlowAnswer(done=done, event=event.id, operations=ids)
     return answer(told, 200 if done else 202)
