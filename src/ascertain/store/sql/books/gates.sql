@@ -51,8 +51,8 @@ order by due_at, operation
 limit :most;
 
 -- name: work_taken
--- What a claim that comes again has taken before: by its mark, which stands beside the attempt. What
--- is held is due when its lease ends, so the reviews are passed over.
+-- What a claim that comes again has taken before: by its mark, which stands beside the attempt.
+-- What is held is due when its lease ends, so the reviews are passed over.
 select held.operation
 from unsettled as held
 inner join attempt on attempt.operation = held.operation and attempt.token = held.token
