@@ -15,6 +15,9 @@ PAGES = (
      "/operations?q=lamp&state=done", "/review?group=others"),
     ("/review", "/contracts/shop.order", "/audit", "/people", "/settings", "/runs/autumn-eu",
      "/op/{op}", "/sign-in", "/nowhere"),
+    ("/runs/autumn-eu?report=1", "/costs", "/costs?assets=1", "/runs?missing=1",
+     "/events?state=counted&since=2026-11-30T08:00",
+     "/operations?target=shop&state=unknown,running&found_by=person&since=2026-11-30T08:00"),
 )  # fmt: skip
 LONG = "x" * 150  # a name without a place to break
 WORDS = {
@@ -222,7 +225,7 @@ def test_a_printed_page_holds_the_evidence_and_no_buttons(
     seat = seats("anna", color_scheme="dark")
     page = seat.page
     op = office.client.get("/v1/operations?q=lamp%2FB").json()["items"][0]["id"]
-    for path in ("/review", f"/op/{op}", "/operations", "/dashboard"):
+    for path in ("/review", f"/op/{op}", "/operations", "/dashboard", "/runs/autumn-eu?report=1"):
         seat.goto(path)
         page.set_viewport_size({"width": 794, "height": 1123})  # A4
         page.emulate_media(media="print")
@@ -262,7 +265,7 @@ def test_the_second_person_sees_the_first_ones_word(
     assert target.made() == {name: 1}
 
 
-@pytest.mark.parametrize("pages", PAGES, ids=["lists", "details"])
+@pytest.mark.parametrize("pages", PAGES, ids=["lists", "details", "numbers"])
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_every_page_is_accessible_and_fits(
     seats: Any, office: Office, target: Shop, lang: str, pages: tuple[str, ...]

@@ -106,7 +106,7 @@ def test_every_number_leads_to_what_it_counts(busy: Office) -> None:
                 assert rows(anna, href) == int(text), href
     recovered = dict(re.findall(r"<dt>([^<]+)</dt><dd><a[^>]*>(\d+)", page))
     assert recovered["by looking"] == recovered["protected repeat"] == "1"
-    assert recovered["by a person"] == recovered["prevented: answered from the ledger"] == "1"
+    assert recovered["by a person"] == recovered["prevented by the ledger"] == "1"
     assert anna.get("/operations?found_by=person").count('<li class="row">') == 1
 
 
@@ -163,3 +163,32 @@ def test_costs_are_listed_line_by_line(busy: Office) -> None:
     file = re.search(r'href="(/v1/costs\.csv[^"]*)"', anna.page)
     assert file is not None
     assert anna.client.get(unescape(file[1])).status_code == 200
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_run_has_a_report_that_a_client_can_be_given(busy: Office, lang: str) -> None:
+    anna = busy.person("anna", lang=lang)
+    expects = [{"action": "draft", "key": "gone"}]
+    answer = busy.client.post("/v1/runs", json={"name": "autumn", "expects": expects})
+    run = answer.json()["run"]["id"]
+    assert f"/runs/{run}?report=1" in anna.get(f"/runs/{run}")
+    page = anna.get(f"/runs/{run}?report=1")
+    parts = re.findall(r'<h2>([^<]+) <span class="num">(\d+)</span>', page)
+    heads = {
+        "en": ("What was done", "What is not known yet", "What was not done",
+               "What nobody has asked for"),
+        "zh": ("已完成的", "结果尚不明的", "未完成的", "从未提交的"),
+    }[lang]  # fmt: skip
+    assert parts == list(zip(heads, ("5", "1", "1", "1"), strict=True))
+    figures = dict(re.findall(r"<dt>([^<]+)</dt><dd>(\d+)</dd>", page))
+    words = {
+        "en": ("Operations", "Duplicates prevented", "Duplicates found", "Needed a person"),
+        "zh": ("业务操作", "已避免的重复", "发现的重复", "需要人工"),
+    }[lang]
+    assert [figures[one] for one in words] == ["7", "1", "0", "2"]
+    assert {"en": "decider: it is there", "zh": "decider：已存在"}[lang] in page
+    assert {"en": "looking", "zh": "查询目标系统"}[lang] in page
+    assert "77" in page
+    assert {"en": "has to decide", "zh": "待其判断"}[lang] in page
+    for name in ("lost", "found"):  # an unknown one is in no other part
+        assert page.count(f"{name}</small>") == 1

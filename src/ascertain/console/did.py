@@ -135,6 +135,11 @@ def told(did: str, text: str, reader: Reader) -> str:
     return re.sub(r"[a-z_]+", said, text)
 
 
+def answered(decision: str, lang: str) -> str:
+    """Return what a person decided, in words."""
+    return _ANSWERS[decision][LANGUAGES.index(lang)] if decision in _ANSWERS else decision
+
+
 def _stands(text: str, reader: Reader) -> str:
     read, place = _STANDS.fullmatch(text), LANGUAGES.index(reader.lang)
     if read is None or read[2] not in _STATES:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from ascertain.console.did import answered
 from ascertain.console.person import Signed, own_page
+from ascertain.console.report import report_of
 from ascertain.runtime.flow import standing
 from ascertain.runtime.loop import hop
 from ascertain.server.problems import ProblemError
@@ -47,8 +50,10 @@ async def runs(
 
 
 @router.get("/runs/{run:path}")
-async def run(run: str, request: Request, me: Signed) -> Response:
-    """Show one run: A done, B unknown, C not run, D missing."""
+async def run(
+    run: str, request: Request, me: Signed, report: Annotated[str, Query(max_length=1)] = ""
+) -> Response:
+    """Show one run: A done, B unknown, C not run, D missing; or its acceptance report."""
     serving: Serving = request.app.state.serving
     space = serving.space(me.namespace)
 
@@ -56,6 +61,8 @@ async def run(run: str, request: Request, me: Signed) -> Response:
         found = space.runs.find(run)
         if found is None:
             raise ProblemError("unknown", f"there is no run {run!r} in this namespace")
+        if report:
+            return {"report": report_of(space, found)}
         stands = standing(space.engine, found)
         counts: dict[str, int] = {}
         for one in stands.members:
@@ -63,4 +70,8 @@ async def run(run: str, request: Request, me: Signed) -> Response:
         missing = "\n".join(one.key for one in stands.members if one.standing == "missing")
         return {"run": found, "stands": stands, "counts": counts, "missing": missing}
 
-    return own_page(request, me, "run.html", glyphs=GLYPHS, cells=CELLS, **(await hop(read)))
+    template = "run_report.html" if report else "run.html"
+    said = partial(answered, lang=me.reader.lang)
+    return own_page(
+        request, me, template, glyphs=GLYPHS, cells=CELLS, answered=said, **(await hop(read))
+    )
