@@ -19,7 +19,7 @@ from ascertain.store.base import Posted, Posting, Store, Written
 T = TypeVar("T")
 A = TypeVar("A", Written, Posted)
 THREADS = 16  # ledger steps under way at once in one process; plain code, for one loop
-MOMENT = 0.25  # seconds in which short code of a burst of callers has had its turn
+MOMENT = 0.1  # seconds in which short code of a burst of callers has had its turn
 
 
 class Threads:
