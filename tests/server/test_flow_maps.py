@@ -198,6 +198,19 @@ def test_a_shopify_flow_action_waits_for_the_code_of_a_flow(
     assert effects(target) == {"7-a": 1}
 
 
+def test_a_shopify_flow_action_that_its_flow_cannot_take_says_so(
+    tmp_path: Path, target: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mapped = CONFIG.replace("orders/paid", "flow.action").replace("body.", "body.properties.")
+    data = body(action_run_id="run-1", properties={"lines": []}, handle="x")
+    headers = {"X-Shopify-Hmac-Sha256": b64(mac(SECRET, data))}
+    with hooked(tmp_path, target, monkeypatch, mapped) as home, application(tmp_path) as ledger:
+        assert send(home, "/hooks/shop/flow-action", data, headers).status_code == 202
+        assert taken(home, ledger, "run-1")["state"] == "failed"
+        answer = send(home, "/hooks/shop/flow-action", data, headers)
+    assert (answer.status_code, "number" in answer.json()["detail"]) == (422, True), answer.text
+
+
 def test_of_several_applications_one_takes_an_event_up(
     home: Home, tmp_path: Path, target: Shop
 ) -> None:

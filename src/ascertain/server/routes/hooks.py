@@ -182,7 +182,7 @@ async def _settled(serving: Serving, event: Event, tasks: list[asyncio.Future[An
 
 async def _elsewhere(serving: Serving, event: Event) -> Response:
     """Say where an event stands that a worker takes up."""
-    if event.state == "failed":
+    if event.state not in ("received", "processed"):
         raise ProblemError("body_invalid", f"hook {event.source}: {event.why}")
     ledger = serving.space(event.namespace).ledger
     made = msgspec.json.decode(event.operations or "[]", type=list[Made])
