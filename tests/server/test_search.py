@@ -143,8 +143,9 @@ ref = "id"
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_by_target_class_and_how_it_became_known(
-    tmp_path: Path, target: Shop, request: pytest.FixtureRequest, store: str
-) -> None:
+    tmp_path: Path, target: Shop, request: pytest.FixtureRequest, store: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     kept = open_store(request.getfixturevalue("postgres_database")) if store != "sqlite" else None
     config = (TITLED + OTHER).format(target=target.url)
     with house(tmp_path, config, store=kept) as home:
@@ -169,6 +170,14 @@ def test_by_target_class_and_how_it_became_known(
         assert found(home, reviewed="any") == found(home, reviewed="unknown") == ["L"]
         assert found(home, reviewed="duplicate") == found(home, key="A", reviewed="any") == []
         assert found(home, key="L", reviewed="any", own="false") == ["L"]
+        monkeypatch.setattr(searching, "WINDOW", 2)  # one that lies far back is found by its review
+        monkeypatch.setattr(searching, "FEW", 0)
+        for number in range(5):
+            submit(home, f"n{number}")
+        assert found(home, reviewed="any") == ["L"]
+        assert found(home, reviewed="any", target="shop") == []
+        total = page(home, reviewed="any", state="unknown", total="true")["total"]
+        assert total == {"total": 1, "capped": False}
 
 
 @pytest.fixture(params=[(3, 0), (10_000, 5_000), (10_000, 0)], ids=["windows", "few", "many"])

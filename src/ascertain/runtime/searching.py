@@ -114,7 +114,7 @@ class Searching:
     def page(self, wanted: Wanted, cursor: str | None = None, limit: int = 100) -> Found:
         """Return a page; raises UsageError for a cursor that is none."""
         wanted = self._bounded(wanted)
-        if wanted.q is not None or wanted.person is not None:
+        if wanted.q is not None or wanted.person is not None or wanted.reviewed is not None:
             wanted = replace(wanted, newest=True)
         phase, place = self._place(wanted, cursor)
         if phase == "l":
@@ -137,7 +137,8 @@ class Searching:
     def total(self, wanted: Wanted) -> Total:
         """Count what a plain list would find, as far as one window and the cap go."""
         wanted = self._bounded(wanted)
-        if wanted.person is not None or wanted.q is not None or wanted.key or wanted.ref:
+        named = wanted.q is not None or wanted.key or wanted.ref
+        if named or wanted.person is not None or wanted.reviewed is not None:
             found = self.page(wanted, limit=PAGE)
             return Total(len(found.receipts), found.next is not None)
         after, until = self._span(wanted, NEWEST if wanted.newest else OLDEST)
@@ -201,6 +202,8 @@ class Searching:
             return self._of_person(wanted, after, until, limit)
         if wanted.key is not None or wanted.ref is not None:
             return self._named(wanted, after, until, limit)
+        if wanted.reviewed is not None:
+            return self._with_review(wanted, after, until, limit)
         parts = self._parts(wanted)
         spans = [self._window(part, wanted, after, until) for part in parts]
         # Of several parts the shortest window counts, so that they are in one order.
@@ -311,18 +314,40 @@ class Searching:
     ) -> tuple[list[Snapshot], str | None]:
         """Return what a person has to do with, the newest first."""
         given = {"namespace": self._namespace, "person": wanted.person, "until": until}
-        floors = [
-            _before(ends[0].id)
-            for table in ("open", "review", "approval")
-            if (ends := self._store.ask(
-                _Id, f"search_floor_{table}", until=until, window=WINDOW))
-        ]  # fmt: skip
-        low = max([after, *floors])
+        low = self._low(after, until, "open", "review", "approval")
         asked = [
             *self._store.ask(_Id, "search_owned", **given, after=low, limit=PAGE),
             *self._store.ask(_Id, "search_reviewed", **given, window=WINDOW, limit=PAGE),
             *self._store.ask(_Id, "search_approved", **given, window=WINDOW, limit=PAGE),
         ]
+        return self._of_ids(wanted, asked, low, after, limit)
+
+    def _with_review(
+        self, wanted: Wanted, after: str, until: str, limit: int
+    ) -> tuple[list[Snapshot], str | None]:
+        """Return what a person was asked about, the newest first: by the reviews, of which there
+        are few."""
+        low = self._low(after, until, "review")
+        asked = self._store.ask(
+            _Id, "search_with_review", namespace=self._namespace, road=wanted.reviewed,
+            until=until, window=WINDOW, limit=PAGE,
+        )  # fmt: skip
+        return self._of_ids(wanted, asked, low, after, limit)
+
+    def _low(self, after: str, until: str, *tables: str) -> str:
+        """Return how far back one page may look in these tables, the newest first."""
+        floors = [
+            _before(ends[0].id)
+            for table in tables
+            if (ends := self._store.ask(
+                _Id, f"search_floor_{table}", until=until, window=WINDOW))
+        ]  # fmt: skip
+        return max([after, *floors])
+
+    def _of_ids(
+        self, wanted: Wanted, asked: Sequence[_Id], low: str, after: str, limit: int
+    ) -> tuple[list[Snapshot], str | None]:
+        """Return those that are also what else is wanted, the newest first, and where to go on."""
         idents = sorted({one.id for one in asked if one.id > low}, reverse=True)[:PAGE]
         found: list[Snapshot] = []
         for start in range(0, len(idents), limit):

@@ -77,6 +77,19 @@ where windowed.namespace = :namespace
 order by windowed.operation desc
 limit :limit;
 
+-- name: search_with_review
+-- What has a review, of whatever road or of this one, among the newest.
+select distinct windowed.operation as id
+from (
+    select operation, namespace, road from review
+    where operation < :until
+    order by operation desc
+    limit :window
+) as windowed
+where windowed.namespace = :namespace and (:road = 'any' or windowed.road = :road)
+order by windowed.operation desc
+limit :limit;
+
 -- name: search_approved
 -- Approvals that a person gave or refused, among the newest.
 select distinct windowed.operation as id
