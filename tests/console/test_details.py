@@ -450,6 +450,8 @@ def test_a_target_says_what_its_contracts_permit(office: Office, lang: str) -> N
     assert {"en": "2 s", "zh": "2 秒"}[lang] in page
     assert "True" not in page
     anna.get("/contracts/no.such", 404)
+    nothing = {"en": "no contract: nothing is protected", "zh": "没有保护约定：不受任何保护"}[lang]
+    assert f"<h2>{nothing}</h2>" in anna.get("/contracts/none.opaque")
 
 
 def test_every_assumption_that_may_be_printed_is_said_in_words() -> None:
