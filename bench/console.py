@@ -48,7 +48,9 @@ REVIEW = (
     " closed_by, decision) values (?, ?, 'bench', 'unknown', 'anna', ?, 'unknown', '', '', '')"
 )
 PAGES = ("/", "/review", "/approvals", "/operations", "/operations?q=no+such+words",
-         "/operations?state=unknown", "/operations?state=done", "/runs", "/events",
+         "/operations?state=unknown", "/operations?state=done", "/operations?target=shop",
+         "/operations?found_by=look_up", "/operations?reviewed=any", "/runs", "/runs?missing=1",
+         "/events", "/costs",
          "/dashboard?period=24h", "/dashboard?period=30d", "/targets", "/audit", "/people",
          "/settings")  # fmt: skip
 

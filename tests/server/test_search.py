@@ -264,7 +264,27 @@ def test_totals_are_counted_and_capped(home: Home, monkeypatch: pytest.MonkeyPat
     assert page(home, total="true", q="n0")["total"] == {"total": 10, "capped": False}
     assert page(home, total="true", unsettled="true")["total"] == {"total": 0, "capped": False}
     monkeypatch.setattr(searching, "CAP", 5)
-    assert page(home, total="true")["total"] == {"total": 5, "capped": True}
+    assert page(home, total="true", limit=2)["total"] == {"total": 5, "capped": True}
+
+
+@both
+@pytest.mark.usefixtures("windows")
+def test_a_total_is_the_same_with_its_page(home: Home, target: Shop) -> None:
+    target.fates["n03"] = ["busy"]
+    for number in range(8):
+        submit(home, f"n{number:02}", wait=0)
+    space = home.serving.space("default")
+    for more in (
+        {}, {"q": "lamp"}, {"q": "n03"}, {"q": "nothing"}, {"key": "n03"}, {"reviewed": "any"},
+        {"person": "anna"}, {"unsettled": True}, {"target": "shop"}, {"target": "-"},
+    ):  # fmt: skip
+        wanted = Wanted(newest=True, **more)
+        total = space.searching.total(wanted)
+        for limit in (1, 3, 100):
+            here, counted = space.searching.counted(wanted, None, limit)
+            alone = space.searching.page(wanted, None, limit)
+            assert [r.id for r in here.receipts] == [r.id for r in alone.receipts], more
+            assert (here.next, counted) == (alone.next, total), more
 
 
 # --- people ---

@@ -143,10 +143,9 @@ async def operations(
     wanted = asked.wanted(me.reader)
 
     def read() -> dict[str, Any]:
-        searching = Searching(space.ledger)
-        found = searching.page(wanted, after or None, LISTED)
+        found, total = Searching(space.ledger).counted(wanted, after or None, LISTED)
         rows = [(receipt, *pill(receipt, me.reader.lang)) for receipt in found.receipts]
-        return {"found": found, "rows": rows, "total": searching.total(wanted)}
+        return {"found": found, "rows": rows, "total": total}
 
     read_ = await hop(read)
     index = LANGUAGES.index(me.reader.lang)

@@ -184,7 +184,9 @@ async def find(
     searching = serving.space(caller.namespace).searching
 
     def read() -> tuple[Found, Counted | None]:
-        return searching.page(looked, after, limit), searching.total(looked) if total else None
+        if total:
+            return searching.counted(looked, after, limit)
+        return searching.page(looked, after, limit), None
 
     found, counted = await hop(read)
     return answer(
