@@ -25,7 +25,7 @@ from ascertain.console.app import attach
 from ascertain.core.books import Member
 from ascertain.runtime.audit import Who
 from ascertain.runtime.tallies import Tallies
-from ascertain.server.running import server
+from ascertain.server.running import loaded_for_good, server
 from ascertain.server.serving import Serving
 
 CONFIG = f"""
@@ -96,6 +96,7 @@ def _served(serving: Serving) -> httpx2.Client:
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     running = server(serving, "127.0.0.1", 0, attach)
+    running.ready = loaded_for_good  # as `ascertain serve` does
     threading.Thread(target=running.run, kwargs={"sockets": [listening]}, daemon=True).start()
     while not running.started:
         time.sleep(0.01)
